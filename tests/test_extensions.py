@@ -44,5 +44,5 @@ def test_an_extension_has_the_signature_documentation_and_answers_of_a_method():
         run.save()
     with pytest.raises(ParameterError, match="Run.figure has no parameter 'tim'.*it has: time_s, dark, layers"):
         run.figure(tim=3)
-    with pytest.raises(ParameterError, match=r"on is 5; it must be motes, such as wb.motes.virtual\(\)"):
+    with pytest.raises(ParameterError, match=r"the argument `on` is 5; it must be motes, such as wb.motes.virtual\(\)"):
         SCENARIO.run(on=5)

@@ -52,7 +52,7 @@ def row_keys(*columns: np.ndarray) -> np.ndarray:
 
 
 def shared_keys(*tables: Table) -> list[np.ndarray]:
-    """Return the keys (n,) of each table's rows; rows of different tables with equal keys are equal."""
+    """Return for each table an integer key for each of its rows (n,); equal rows of any tables have equal keys."""
     ends = np.cumsum([len(table[0]) for table in tables])
     return np.split(row_keys(*map(np.concatenate, zip(*tables, strict=True))), ends[:-1])
 
@@ -132,7 +132,7 @@ def unique_inverse(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unique_index(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct keys (k,), ascending, and the first row of each (k,)."""
+    """Return the distinct values of ``keys`` (k,), ascending, and the index of each value's first row (k,)."""
     if keys.dtype.kind not in "iu" or keys.dtype == np.uint64:
         return np.unique(keys, return_index=True)
     lowest_key, span = _span(keys)
@@ -150,7 +150,7 @@ def unique_index(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unique_all(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distinct keys (k,), ascending, the first row of each (k,), and the index of each row's key (n,)."""
+    """Return (distinct ``keys`` (k,), ascending; index of the first row of each (k,); index of each row's key (n,))."""
     distinct_keys, key_index = unique_inverse(keys)
     return distinct_keys, unique_index(key_index)[1], key_index
 
@@ -161,7 +161,7 @@ def first_rows(keys: np.ndarray) -> np.ndarray:
 
 
 def count_distinct(*columns: np.ndarray) -> int:
-    """Return the number of distinct rows."""
+    """Return the number of distinct rows of a table with these ``columns``."""
     return int(np.count_nonzero(mark_first(np.sort(row_keys(*columns)))))
 
 
@@ -200,7 +200,7 @@ def find_last(rows: Table, table: Table) -> np.ndarray:
 
 
 def find_sorted(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return for each value (n,) its first index in the ascending column ``known``, or -1 if missing."""
+    """Return for each of ``values`` (n,) its first index in the ascending array ``known``; -1 if it is not in there."""
     if not len(known):
         return np.full(len(values), -1)
     index = np.minimum(np.searchsorted(known, values), len(known) - 1)

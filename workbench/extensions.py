@@ -28,7 +28,7 @@ class Extension:
 
 
 def extensible(owner: Extended) -> Extended:
-    """Add the attributes that `EXTENSIONS` lists for a class, and return the class (a decorator)."""
+    """Add to a class the methods that other modules implement for it (`EXTENSIONS`); return the class (a decorator)."""
     for name, function in EXTENSIONS[f"{owner.__module__}.{owner.__qualname__}".removeprefix("workbench.")].items():
         setattr(owner, name, Extension(owner, name, function))
     return owner

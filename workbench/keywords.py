@@ -117,9 +117,10 @@ def imported_names(package: str) -> list[str]:
 
 
 def checked_method(method: Any, name: str) -> Any:
-    """Return ``method`` with checked calls (see `checked`), to be used as a method of a class in another module.
+    """Return a wrapper of ``method`` that raises ParameterError if it is called with wrong arguments.
 
-    ``name`` is the method's name in error messages. The messages omit the first parameter, the object itself.
+    A class in another module can use the wrapper as its method. ``name`` is the method's name in error messages.
+    The messages omit the first parameter, the object itself.
     """
     return _wrap_checked(method, name, next(iter(inspect.signature(method).parameters)))
 
@@ -187,7 +188,10 @@ def former(owner: str, name: str, stacklevel: int) -> Any:
 
 
 def _wrap_checked(function: Any, name: str, hidden: str = "self") -> Any:
-    """Return a function that raises ParameterError for wrong calls; messages omit the parameter ``hidden``."""
+    """Return a wrapper of ``function`` that raises ParameterError for unknown, missing or surplus arguments.
+
+    ``name`` is the function's name in messages. Messages do not list the parameter ``hidden``.
+    """
     signature = inspect.signature(function)
     parameters = signature.parameters
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
@@ -250,7 +254,7 @@ def _without_type(parameter: inspect.Parameter) -> str:
 
 
 def signature_of(parameters: Iterable[Any]) -> inspect.Signature:
-    """Return the signature of a call whose keywords are these parameters."""
+    """Return the signature of a function whose keyword-only arguments are these `protocols.parameter.Parameter`."""
     return inspect.Signature([_make_keyword(parameter) for parameter in parameters])
 
 

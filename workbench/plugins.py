@@ -43,12 +43,12 @@ class Plugin(NamedTuple):
 
 
 def names(kind: str, taken: Collection[str] = ()) -> list[str]:
-    """Return the names of the plug-ins of a kind, except the names in ``taken``, without loading them."""
+    """Return the names of the plug-ins of ``kind`` (a key of `KINDS`) except ``taken``, without loading them."""
     return [name for name in (_provided[kind] if kind in _provided else _find_entry_points(kind)) if name not in taken]
 
 
 def load(kind: str, name: str) -> Any:
-    """Return a plug-in, or None if the name is unknown or the plug-in cannot be used."""
+    """Return the plug-in ``name`` of ``kind`` (a key of `KINDS`), or None if it is unknown or cannot be used."""
     if (kind, name) in _errors:
         return None
     if kind in _provided:
@@ -62,13 +62,13 @@ def load(kind: str, name: str) -> Any:
 
 
 def load_all(kind: str, taken: Collection[str] = ()) -> dict[str, Any]:
-    """Return {name: plug-in} of all usable plug-ins of a kind, except the names in ``taken``."""
+    """Return {name: plug-in} of all usable plug-ins of ``kind`` (a key of `KINDS`), except names in ``taken``."""
     plugin_by_name = {name: load(kind, name) for name in names(kind, taken)}
     return {name: plugin for name, plugin in plugin_by_name.items() if plugin is not None}
 
 
 def leave_out(kind: str, name: str, error: BaseException) -> None:
-    """Stop using a plug-in because of ``error``, and warn."""
+    """Ignore the plug-in ``name`` of ``kind`` (a key of `KINDS`) from now on because of ``error``, and warn."""
     sentence = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
     _errors[kind, name] = sentence
     distribution = _find_distribution(kind, name)
@@ -76,7 +76,7 @@ def leave_out(kind: str, name: str, error: BaseException) -> None:
 
 
 def provide(kind: str, plugins: Mapping[str, Any]) -> None:
-    """Use these plug-ins of a kind from now on, instead of the installed ones."""
+    """Make ``plugins``, {name: plug-in}, the only plug-ins of ``kind`` (a key of `KINDS`)."""
     _provided[kind] = plugins
     for name in plugins:
         _errors.pop((kind, name), None)
@@ -98,7 +98,10 @@ class PluginError(WorkbenchError):
 
 @cache
 def _find_entry_points(kind: str) -> dict[str, EntryPoint]:
-    """Return {name: entry point} of a kind. If a name occurs twice, the first one in the search path is used."""
+    """Return {name of a plug-in: entry point} for ``kind``, a key of `KINDS`.
+
+    If a name occurs twice, the first one in Python's search path is used.
+    """
     return {entry.name: entry for entry in reversed(tuple(entry_points(group=f"workbench.{kind}")))}
 
 
@@ -115,6 +118,9 @@ def _load(kind: str, entry: EntryPoint) -> Any:
 
 
 def _find_distribution(kind: str, name: str) -> str:
-    """Return the name and version of a plug-in's distribution."""
+    """Return the name and version of the installed distribution that contains the plug-in ``name``.
+
+    ``kind`` is a key of `KINDS`. The result is "another process" if the plug-in is not installed here.
+    """
     entry = _find_entry_points(kind).get(name)
     return "another process" if entry is None or entry.dist is None else f"{entry.dist.name} {entry.dist.version}"

@@ -127,17 +127,23 @@ class SensorField:
     def attributes(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
     ) -> str:
-        """Return a reading as the attributes of a publication: "TEMP IS 26.53"; arguments as for `value`."""
+        """Return a node's reading as the attributes of a publication, such as "TEMP IS 26.53".
+
+        The parameters are those of `value`: the node, its position, the time, and the ``extent`` of the area in m.
+        """
         return f"{self.key} IS {self.value(node, x_m, y_m, time_s, extent):.{self._decimals}f}"
 
     @property
     def _decimals(self) -> int:
-        """The number of decimals of the resolution, at least two."""
+        """The number of decimals in which readings are written: those of the sensor's resolution, at least two."""
         text = f"{self.resolution:.6f}".rstrip("0")
         return max(2, len(text.partition(".")[2]))
 
     def hot_spot_at(self, time_s: float, extent: tuple[float, float] = (100.0, 100.0)) -> tuple[float, float] | None:
-        """Return the hot spot's center (x_m, y_m), or None before it appears."""
+        """Return the hot spot's center (x_m, y_m) ``time_s`` seconds after midnight; None before the hot spot appears.
+
+        ``extent`` is the width and height of the network's area in meters.
+        """
         if time_s < self.hot_spot_start_s:
             return None
         corners = [(x * extent[0], y * extent[1]) for x, y in self.hot_spot_path]
@@ -154,7 +160,7 @@ class SensorField:
 
     @classmethod
     def from_dict(cls, form: object) -> "SensorField":
-        """Return the field with the parameters that ``to_dict`` returned; missing parameters have defaults.
+        """Return the field with the parameters in ``form``, a mapping as `to_dict` returns; others have defaults.
 
         Raises ScenarioError for an unknown parameter or an invalid value.
         """
@@ -197,7 +203,7 @@ class SensorField:
 
 
 def parameters() -> tuple[Parameter, ...]:
-    """Return the table of a field's parameters, for forms. The list of points ``hot_spot_path`` is not in it."""
+    """Return the parameters of a `SensorField` for input forms, without ``hot_spot_path``, a list of points."""
     ranged_parameters = (
         Parameter(name, getattr(SensorField, name), *limits_and_meaning) for name, limits_and_meaning in _RANGES.items()
     )
@@ -220,7 +226,10 @@ def _draw_components(seed: int, correlation_length_m: float) -> list[tuple[float
 
 
 def _check_path(corners: Any) -> tuple[tuple[float, float], ...]:
-    """Check the path's corners, and return them as a tuple of (x, y) floats from 0 to 1."""
+    """Return the corners of the hot spot's path as a tuple of (x, y) floats.
+
+    Raises ParameterError unless each coordinate is a number from 0 to 1.
+    """
     try:
         checked_corners = tuple((x, y) for x, y in corners)
     except (TypeError, ValueError):

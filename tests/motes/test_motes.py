@@ -431,7 +431,7 @@ def test_an_impossible_speed_is_refused_in_one_sentence(speed):
 @pytest.mark.parametrize(
     ("on", "sentence"),
     [
-        (motes.boards(["socket://127.0.0.1:9"]), "urls has 1 entries for 3 nodes; give one for each"),
+        (motes.boards(["socket://127.0.0.1:9"]), "`urls` has 1 entries for 3 nodes; give one for each"),
         (motes.boards({0: "a", 2: "b"}), "node 1 has no mote; give a URL for each of 3 nodes"),
     ],
 )
@@ -441,5 +441,5 @@ def test_every_node_needs_a_mote(on, sentence):
 
 
 def test_a_value_that_is_not_motes_is_refused_in_one_sentence():
-    with pytest.raises(ParameterError, match="on is 'motes'; it must be motes, such as"):
+    with pytest.raises(ParameterError, match="the argument `on` is 'motes'; it must be motes, such as"):
         small_scenario(1).run(on="motes")

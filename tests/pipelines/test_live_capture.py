@@ -227,9 +227,9 @@ def test_regions_are_cells_of_a_grid_or_names_that_the_user_gives(tmp_path):
 @pytest.mark.parametrize(("source", "settings", "sentence"), [
     (7, {}, "7 cannot be streamed; the source must be a scenario"),
     (SCENARIO, {"pace": 0}, "pace is 0"),
-    (SCENARIO, {"regions": "north"}, "regions is 'north'"),
+    (SCENARIO, {"regions": "north"}, "`regions` is 'north'"),
     (SCENARIO, {"regions": (0, 2)}, "columns is 0"),
-    (Inbox(), {"pace": 2}, "pace and regions apply to scenarios and runs only"),
+    (Inbox(), {"pace": 2}, "`pace` and `regions` apply only to scenarios and runs"),
 ])  # fmt: skip
 def test_impossible_sources_and_settings_are_refused_in_a_sentence(tmp_path, source, settings, sentence):
     with pytest.raises(ParameterError, match=sentence):

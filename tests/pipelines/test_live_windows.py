@@ -117,7 +117,7 @@ def test_windows_of_another_column():
 @pytest.mark.parametrize(("settings", "error", "sentence"), [
     ({"every_s": 0}, ParameterError, "every_s is 0; it must be a number of seconds"),
     ({"late_s": -1}, ParameterError, "late_s is -1"),
-    ({"by": ("region", "color")}, ParameterError, "by contains 'color'; it may contain node, sink, region, key"),
+    ({"by": ("region", "color")}, ParameterError, "`by` contains 'color'; it may contain node, sink, region, key"),
     ({"by": ("key", "key")}, ParameterError, "each at most once"),
     ({"by": "sink"}, DataError, "the readings have no column 'sink'"),
 ])  # fmt: skip
@@ -225,7 +225,7 @@ def test_the_chart_outside_of_a_notebook_is_a_drawing_of_the_windows_so_far(whol
     assert "mean TEMP (°C)" in svg
     for region in following.windows()["region"].unique():
         assert f">{region}<" in svg
-    with pytest.raises(ParameterError, match="key is 'RAIN'; the windows have readings of TEMP"):
+    with pytest.raises(ParameterError, match="key is 'RAIN'; it must be one of the keys in the windows: TEMP"):
         following.chart(key="RAIN")
 
 

@@ -450,7 +450,7 @@ def test_a_chart_of_very_many_runs_names_the_sweeps_folder(rows, tmp_path, monke
 
 
 def test_impossible_arguments_are_refused(files):
-    with pytest.raises(wb.ParameterError, match="most is 0"):
+    with pytest.raises(wb.ParameterError, match="`most` is 0"):
         wb.reproduce(files / "figure.png", most=0)
     with pytest.raises(ScenarioError, match="engine is 'warp'"):
         wb.reproduce(files / "figure.png", engine="warp")

@@ -97,7 +97,7 @@ def test_a_random_workload_can_be_run():
         (lambda: wb.range_queries(range(3), 3, exponent=-1), "exponent is -1; it must be a number from 0"),
         (lambda: wb.range_queries(range(3), 3, longest=0), "longest is 0; it must be above 0"),
         (lambda: wb.range_events(range(3), 3, ("COLOR",)), "COLOR"),
-        (lambda: wb.range_events(range(3), 3, "TEMP 0 50"), "dimensions is 'TEMP 0 50'; write a tuple or a list"),
+        (lambda: wb.range_events(range(3), 3, "TEMP 0 50"), "`dimensions` is 'TEMP 0 50'; write a tuple or a list"),
         (lambda: wb.range_events(range(3), 3, ("TEMP", "TEMP 0 50")), "must name at least one key, and no key twice"),
         (lambda: wb.random_outage(range(3), 1.5, 1.0), "share is 1.5; it must be above 0 and at most 1"),
     ],

@@ -278,6 +278,6 @@ def test_traces_need_a_folder_and_a_valid_value_of_keep():
     with pytest.raises(wb.ScenarioError, match='must be a folder for the traces: run\\(out="results/name"\\)'):
         sweep(range(2)).run(**SILENT)
     with pytest.raises(
-        wb.ScenarioError, match=r"keep is 'traces' \(did you mean trace\?\); it must be one of trace, me"
+        wb.ScenarioError, match=r"`keep` is 'traces' \(did you mean trace\?\); it must be one of trace, me"
     ):
         wb.Sweep(scenario(), {"seed": [1]}, keep="traces")

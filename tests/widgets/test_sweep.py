@@ -193,7 +193,7 @@ def test_all_cores_and_spark_at_an_address_can_run_a_sweep(panel, monkeypatch):
     panel.where.value = CLUSTER
     assert panel.address.layout.display == ""
     panel.run()
-    assert panel.wait() and "the address is empty" in message_of(panel) and not masters
+    assert panel.wait() and "the address of the Spark cluster is empty" in message_of(panel) and not masters
     panel.address.value = " sc://lab:15002 "
     panel.run()
     assert panel.wait() and "6 points." in message_of(panel) and "wb-error" not in message_of(panel)

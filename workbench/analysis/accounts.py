@@ -86,10 +86,10 @@ class Account(NamedTuple):
     reading, published_us           the reading, and the time at which it was published
     subscriber, subscription        address of the node that subscribed, and the subscription's id at this node
     delivered_us                    the time of the first delivery, or None if the reading was not delivered
-    cause                           a key of CAUSES
-    node, neighbor                  the node of the last proven step, and the receiver in this step, or None
-    time_us                         the time of that step
-    detail                          the reason that the proving row gives, or ""
+    cause                           a key of CAUSES, such as "lost"
+    node, neighbor                  the node of the last event that the trace proves, and the receiver in it, or None
+    time_us                         the time of this event
+    detail                          the reason of the loss in the trace row of this event, or ""
     rows                            positions of the trace rows that prove the cause, ascending
     """
 
@@ -184,7 +184,7 @@ def _account_for_delivered(trace: Columns, expectations: Expected, pairs: Any) -
 
 
 def module_of(scenario: Any) -> Any:
-    """Return the module that the protocol's class names in ``explain``, or None if it does not name a module."""
+    """Return the protocol's own module for explaining losses, or None if its class does not name one (``explain``)."""
     module_name = scenario.protocol.explain
     return importlib.import_module(module_name) if module_name else None
 
@@ -246,7 +246,10 @@ def _account_for_missing(evidence: Evidence, pair: Pair, last_step: LastStep) ->
 
 
 def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step "too_late" if the subscriber got the whole reading after the subscription's end, else None."""
+    """Return the step "too_late" if the subscriber got the whole reading only after its subscription's end, else None.
+
+    A step is an event that the trace proves. ``trail``: the trace rows of the reading.
+    """
     held_rows = trail.at("held", pair.subscriber)
     if held_rows and pair.subscriber != pair.publisher:
         first_held = held_rows[0]
@@ -257,9 +260,9 @@ def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | N
 
 
 def _find_disconnection(evidence: Evidence, pair: Pair, step: Step | None) -> Step | None:
-    """Return the step "disconnected" if failed nodes or missing arcs cut publisher and subscriber off from each other.
+    """Return the step (proven loss) "disconnected" if failed nodes or missing arcs cut off publisher or subscriber.
 
-    ``step``: the last step of the reading that the trace proves, or None. Returns None if the reading could reach the
+    ``step``: the last event that the trace proves of the reading, or None. Returns None if the reading could reach the
     subscriber, and the subscription could reach the node of ``step`` in time.
     """
     end_us = min(pair.ended_us, evidence.end_us)
@@ -290,7 +293,7 @@ def _make_cut_step(
     detail: str,
     proof: tuple[Row, ...],
 ) -> Step:
-    """Return the step "disconnected": no message could reach the node ``goal``.
+    """Return the step (proven loss) with the cause "disconnected": no message could reach the node ``goal``.
 
     ``reached``: for each node that a message could reach, the earliest time in µs. ``times_us``: the time of the step,
     and the time up to which outages are listed as proof. ``detail``: "to the subscriber" or "from the subscriber".

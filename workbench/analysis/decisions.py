@@ -51,7 +51,7 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """The first decisions of a run, and the numbers of all its decisions.
+    """The decisions of filters in a run: the earliest ones with their data, and the number of all.
 
     ``counts`` is {(message name, filter's key, did): number}; ``did`` is "pass", "replace" or "drop".
     """

@@ -1,6 +1,6 @@
 """Lookups of trace rows by event, node and reading, to prove where a reading was lost.
 
-    evidence = Evidence(scenario, table, carriers, harmless)    the whole trace
+    evidence = Evidence(scenario, table, carriers, harmless)    look-ups in the trace `table` of a run
     evidence.follow({(publisher, number)})                      collect the rows of these readings, all at once
     evidence.trail(publisher, number)                           the rows of one of these readings
     Step                                                        the last event of a reading's course that rows prove
@@ -44,8 +44,9 @@ _FOLLOWED = [
 class Step(NamedTuple):
     """The last event that the trace proves in the course of a lost reading.
 
-    ``cause``: a key of `accounts.CAUSES`. ``node``, ``neighbor``: the node of the event, and the receiver in this
-    event, or None. ``detail``: the reason that the trace gives, or "". ``rows``: the trace rows that prove the event.
+    ``cause``: a key of `accounts.CAUSES`, such as "lost". ``node``, ``neighbor``: the node of the event, and the
+    receiver in this event, or None. ``detail``: the reason that the trace gives, or "". ``rows``: the trace rows that
+    prove the event.
     """
 
     cause: str
@@ -101,21 +102,21 @@ class Trail:
         return [row for row in self.of(event) if row.node == node]
 
     def only(self, message: str) -> Trail:
-        """Return a trail of only the messages with this name."""
+        """Return the part of this trail (trace rows about one reading) with messages of the name ``message``."""
         return Trail(self._columns, self._columns.where(self._indices, message=message), self._harmless)
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All rows of the trail, in order of time."""
+        """All trace rows about the reading, in order of time."""
         return self._columns.listed(self._indices)
 
     def select(self, positions: Collection[int]) -> Trail:
-        """Return a trail of only the rows at these positions of the trace."""
+        """Return the part of this trail (trace rows about one reading) that is at these positions of the trace."""
         return Trail(self._columns, self._indices[np.isin(self._indices, list(positions))], self._harmless)
 
     @cached_property
     def drops(self) -> list[Row]:
-        """The rows "dropped" that may lose the reading: their reason is not in ``harmless`` of `Evidence`."""
+        """The rows "dropped" that may lose the reading; rows with a harmless reason (see `Evidence`) are left out."""
         return [row for row in self.of("dropped") if row.detail not in self._harmless]
 
     @cached_property
@@ -129,7 +130,7 @@ class Trail:
 
     @cached_property
     def arrivals(self) -> dict[tuple[int, int], Row]:
-        """{(sender, receiver): the last row "received"}; frames that the receiver dropped as copies are left out."""
+        """{(sender, receiver): the last row "received"}, without frames that the receiver dropped as copies."""
         return {
             (row.peer, row.node): row
             for row in self.of("received")
@@ -152,10 +153,10 @@ class Trail:
         return self._losses[sender]
 
     def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
-        """Return the last step at which a node lost, dropped or gave up the reading, or None.
+        """Return the last event at ``node`` that may have lost the reading (a loss, a drop, a frame given up), or None.
 
-        ``neighbors``: only losses and receptions at these nodes count; None for all nodes. The result is also None if
-        such a neighbor received the reading from ``node`` after that step.
+        ``neighbors``: only frames to these nodes count; None for all nodes. The result is also None if one of these
+        neighbors received the reading from ``node`` after the event.
         """
         arrival_positions = [
             row.position
@@ -180,12 +181,12 @@ CAUSE_OF_DROP = {"filter": "filtered", "chance": "chance", "ttl": "ttl", "hops":
 
 
 def dropped(row: Row) -> Step:
-    """Convert a trace row "dropped" to a step; the reason in the row determines the step's cause."""
+    """Return the step (proven loss) that a trace row "dropped" shows; the row's reason determines the step's cause."""
     return Step(CAUSE_OF_DROP.get(row.detail, "dropped"), row.node, None, row.time_us, row.detail, (row,))
 
 
 def given_up(row: Row) -> Step:
-    """Convert a trace row "given_up" to a step; its cause is "down" or "saturated"."""
+    """Return the step (proven loss) that a trace row "given_up" shows; the step's cause is "down" or "saturated"."""
     cause = "down" if row.detail == "down" else "saturated"
     return Step(cause, row.node, None, row.time_us, row.detail, (row,))
 
@@ -263,7 +264,7 @@ class Evidence:
     # Readings
 
     def follow(self, readings: Collection[tuple[int, int]]) -> None:
-        """Collect the rows of these readings (publisher, number), for `trail`."""
+        """Collect the trace rows of these readings (publisher, number), so that `trail` can return them."""
         columns = self.columns
         originated = columns.where(event="originated")
         wanted_readings = set(readings)

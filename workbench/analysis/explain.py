@@ -136,7 +136,7 @@ def _explain_causes(run: Any, expectations: Expected) -> Iterator[str]:
 
 
 def sentence(scenario: Any, account: accounts.Account) -> str:
-    """Return a sentence that states whether an account's reading was delivered, or where and why it was lost."""
+    """Return a sentence that states when an expected reading was delivered, or where and why it was lost."""
     publisher, number = account.reading
     reading = f"Reading {number} of node {publisher}, published at {seconds(account.published_us)},"
     if account.delivered_us is not None:
@@ -313,9 +313,10 @@ def _explain_times(
 def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
     """Return (kind, sentence) on why a subscription expected none of the matching publications, or ("", "").
 
-    ``index``: the subscription's. ``times``: times of the matching publications, ascending, in µs. ``up``: the number
-    of these times in the subscription's active intervals. The kind is "late" (it began after the last publication),
-    "early" (it ended before the first), "between" (nothing was published meanwhile) or "down" (its node was down).
+    ``index``: the subscription's index. ``times``: times of the matching publications, ascending, in µs. ``up``: how
+    many of these times are in the subscription's active intervals. The kind is "late" (it began after the last
+    publication), "early" (it ended before the first), "between" (nothing was published meanwhile) or "down" (its node
+    was down).
     """
     node, text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
     first_us, last_us = int(subscriptions.first_us[index]), int(subscriptions.last_us[index])
@@ -376,7 +377,7 @@ def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
 
 
 def _describe_data(publication: str) -> str:
-    """Return a publication without its constraints."""
+    """Return the text of a publication without its constraints: only the attributes with the operator IS."""
     return to_text([attribute for attribute in parse(publication) if attribute.operator == IS])
 
 

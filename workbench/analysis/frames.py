@@ -102,7 +102,7 @@ def _select_frames(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, m
     if until_s is not None and not (is_number(until_s) and until_s >= 0):
         raise ParameterError(f"until_s is {until_s!r:.60}; it must be a number of seconds, 0 or more")
     if most is not None and not (is_whole(most) and most >= 0):
-        raise ParameterError(f"most is {most!r:.60}; it must be a whole number, 0 or more")
+        raise ParameterError(f"the argument `most` is {most!r:.60}; it must be a whole number, 0 or more")
     wanted_frames = np.arange(len(sent)) if rows is None else _find_indices(sent, rows)
     if until_s is not None:
         wanted_frames = wanted_frames[trace["time_us"].take(sent[wanted_frames]).to_numpy() <= until_s * 1e6]
@@ -113,7 +113,9 @@ def _find_indices(sent: np.ndarray, rows: Any) -> np.ndarray:
     """Return the index in ``sent`` of each requested trace row. Raises ParameterError for a row that is not "sent"."""
     requested = np.unique(np.asarray(rows if hasattr(rows, "__len__") else list(rows)))
     if len(requested) and requested.dtype.kind not in "iu":
-        raise ParameterError(f"rows is {rows!r:.60}; it must be positions of trace rows, as whole numbers")
+        raise ParameterError(
+            f"the argument `rows` is {rows!r:.60}; it must be positions of trace rows, as whole numbers"
+        )
     not_sent = requested[~np.isin(requested, sent)]
     if len(not_sent):
         raise ParameterError(f'row {not_sent[0]} of the trace is not "sent"; only rows "sent" have a frame')

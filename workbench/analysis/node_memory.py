@@ -104,10 +104,10 @@ class _Discarding(Recorder):
         self.append = self._discard
 
     def _discard(self, row: tuple[Any, ...]) -> None:
-        """Discard a row of the trace."""
+        """Discard a row of the trace; only memory is measured here."""
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Discard the events that nodes report."""
+        """Discard the events that nodes report; only memory is measured here."""
 
 
 class Meter:
@@ -146,7 +146,7 @@ class Meter:
         return call_and_measure
 
     def measure_all(self, now: int) -> None:
-        """Measure all nodes, however short ago they were measured."""
+        """Measure all nodes at the time ``now``, even those that were measured only a short time before."""
         self._due_us = [now] * len(self.kernel.nodes)
         for i in range(len(self.kernel.nodes)):
             self._measure(i, now)
@@ -160,7 +160,7 @@ class Meter:
 
 
 class Ruler:
-    """A measure of the bytes of a node's state, which the docstring of the module defines."""
+    """A counter of the bytes of a node's state; the docstring of the module defines which bytes count."""
 
     def __init__(self) -> None:
         self._fields: dict[type, tuple[list[str], list[str]]] = {}  # class -> (names of slots, names not counted)
@@ -233,7 +233,7 @@ class Ruler:
 
 
 def _integer_B(value: int) -> int:
-    """Return the bytes of an integer that does not fit in 32 bits; a negative one has a sign bit."""
+    """Return the bytes of an integer that does not fit in 32 bits; a negative integer needs a bit more for its sign."""
     return 4 * -(-(value if value >= 0 else 2 * ~value + 1).bit_length() // 32)
 
 

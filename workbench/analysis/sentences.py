@@ -16,9 +16,9 @@ def seconds(time_us: int) -> str:
 
 
 def more(count: int) -> str:
-    """Return how a sentence ends that describes one of ``count`` similar cases: " (and 3 more like it)" for 4.
+    """Return the end of a sentence that describes the first of ``count`` similar cases: " (and 3 more like it)" for 4.
 
-    Returns "" for a single case.
+    Returns "" if ``count`` is 1.
     """
     return f" (and {count - 1:,} more like it)" if count > 1 else ""
 

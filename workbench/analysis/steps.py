@@ -13,7 +13,10 @@ from workbench.sim.rows import Row
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last proven step of a lost reading that every node passes on to all of its neighbors."""
+    """Return the last step (proven loss) of a reading, in a protocol whose nodes send readings on to all neighbors.
+
+    Returns None if the trace proves no such loss.
+    """
     holders = trail.holders
     if pair.subscriber in holders:
         return _find_step_at_subscriber(trail, pair.subscriber)
@@ -26,7 +29,10 @@ def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
-    """Return the step at which the subscriber ``node`` lost the rest of a reading that it received in part, or None."""
+    """Return the step (proven loss) after which a subscriber lacked parts of a reading that it had begun to receive.
+
+    ``trail``: the trace rows of the reading. Returns None if the trace proves no such loss.
+    """
     step = trail.outcome(node, ())
     received_rows = trail.at("received", node)
     if (
@@ -40,9 +46,9 @@ def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
-    """Return the step at which a broadcast reading was lost between ``node`` and its ``neighbor``, or None.
+    """Return the step (proven loss) at which a broadcast reading did not get from ``node`` to ``neighbor``, or None.
 
-    ``trail``: the rows of the reading.
+    ``trail``: the trace rows of the reading.
     """
     lost = trail.losses(node).get(neighbor)
     if lost is not None:
@@ -55,26 +61,24 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the latest step at which a node lost a reading, for protocols that route hop by hop, or None."""
+    """Return the latest step (proven loss) of a reading in a protocol that routes hop by hop, or None."""
     return next(iter(outcomes(evidence, trail, trail.holders)), None)
 
 
 def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
-    """Return the steps at which the given nodes lost the reading, the latest first.
+    """Return for each given node that lost a reading the step that proves the loss, the latest first.
 
-    ``trail``: the rows of the reading. Steps with the cause "not_forwarded" follow at the end. Nodes that did not lose
-    the reading have no step in the list.
+    ``trail``: the trace rows of the reading. Steps with the cause "not_forwarded" follow at the end.
     """
     steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
 
 
 def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
-    """Return whether nothing happens to a reading after position ``end`` of the trace.
+    """Return whether no frame with a reading is received, lost, dropped or given up after trace position ``end``.
 
-    Receptions, losses, drops and frames given up count. A reception or loss does not count if the same sender has
-    already brought the same copy to the same receiver. ``copy``: a function that returns a key of the copy in a row; by
-    default, all copies are the same.
+    A reception or loss does not count if the same sender has already brought the same copy to the same receiver.
+    ``copy``: a function that returns a key of the copy in a trace row; by default, all copies are the same.
     """
     if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
         return False
@@ -95,7 +99,7 @@ def _rank_step(step: Step) -> tuple[int, int]:
 
 
 def incomplete(trail: Trail, node: int) -> Step | None:
-    """Return the step "incomplete" if a node received parts of a reading and never held the whole, else None."""
+    """Return a step "incomplete" if the trace proves that a node received only parts of a reading, else None."""
     part_rows = trail.at("innovative", node) or trail.at("received", node)
     if not part_rows or trail.at("held", node):
         return None
@@ -105,7 +109,10 @@ def incomplete(trail: Trail, node: int) -> Step | None:
 
 
 def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
-    """Return the step that explains why a node with the reading sent no frame; None if one was sent or given up."""
+    """Return the step (proven loss) that explains why a node with the reading did not send it.
+
+    ``trail``: the trace rows of the reading. Returns None if the node sent or gave up a frame with the reading.
+    """
     if trail.at("sent", node) or trail.at("given_up", node):
         return None
     ready_rows = trail.at("originated", node) + trail.at("forwarded", node)

@@ -17,10 +17,10 @@ def read_dimensions(owner, texts):
     wrong or repeated, or if the list is empty. ``owner``: whose dimensions these are, for the error message.
     """
     if not isinstance(texts, (tuple, list)):
-        raise ParameterError("%s: dimensions is %r; write a tuple or a list, as in dimensions=[...]" % (owner, texts))
+        raise ParameterError("%s: `dimensions` is %r; write a tuple or a list, as in dimensions=[...]" % (owner, texts))
     dimensions = [_read_dimension(owner, text) for text in texts]
     if not dimensions or len({number for number, _, _ in dimensions}) < len(dimensions):
-        raise ParameterError("%s: dimensions is %r; it must name at least one key, and no key twice" % (owner, texts))
+        raise ParameterError("%s: `dimensions` is %r; it must name at least one key, and no key twice" % (owner, texts))
     return dimensions
 
 
@@ -40,7 +40,9 @@ def _read_dimension(owner, text):
         try:
             range_bounds = (float(words[1]), float(words[2]))
         except ValueError:
-            raise ParameterError("%s: dimension is %r; its range must be two numbers" % (owner, text)) from None
+            raise ParameterError(
+                "%s: dimension is %r; after the key, write two numbers, as in TEMP -20 50" % (owner, text)
+            ) from None
     lowest, highest = [make(key.number, "EQ", bound).value for bound in range_bounds]
     if not LOWEST <= lowest < highest <= HIGHEST:
         raise ParameterError("%s: dimension is %r; its range must go from a lower to a higher value" % (owner, text))

@@ -43,14 +43,14 @@ def check_id(origin, sequence):
 
 
 def with_checksum(data):
-    """Return the data followed by its checksum."""
+    """Return the data followed by its CRC-32 (4 bytes, little-endian)."""
     return data + struct.pack("<I", crc32(data))
 
 
 def length_before_checksum_B(frame, header_B):
     """Return the number of bytes before a frame's checksum. Raises DecodeError if the checksum is wrong or cut off.
 
-    ``header_B``: size of the frame's header, before which no checksum can begin.
+    ``header_B``: size of the frame's header in bytes; a shorter frame has no checksum.
     """
     end = len(frame) - CHECKSUM_B
     if end < header_B:

@@ -6,7 +6,7 @@ Differs from the original in (A16, A20, ... are the numbered gaps of model.py)
     A16  interests count as the same whatever their INTERVAL, unless INTERVAL constrains data ("INTERVAL LE 5").
     A20  a reinforcement matches an interest if it is at least as constrained as the interest (`is_within`).
 
-This file runs on a mote too (MicroPython's subset of Python). A mote loads it for diffusion alone.
+This file runs on a mote too (MicroPython's subset of Python). A mote loads it only if it runs diffusion.
 """
 
 from workbench.attributes.model import (
@@ -57,7 +57,7 @@ def interval_us(attributes):
 
 
 def is_within(reinforcement, interest):
-    """Return whether a reinforcement is at least as constrained as a cached interest (the relaxed match).
+    """Return whether a reinforcement's constraints are at least as strict as a cached interest's (the relaxed match).
 
     For each key that the interest constrains, the interest must admit all values that the reinforcement admits.
     The reinforcement may constrain further keys. IS attributes (INTERVAL among them) and expirations play no part.

@@ -84,8 +84,9 @@ _keys_by_name = {key.name: key for key in _SYSTEM_KEYS}
 def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maximum=None):
     """Register one of the user's keys (100-199) with a name and a meaning, and return its Key.
 
-    ``steps`` is the number of integer steps in one unit (100 for a resolution of 0.01). The same key may be registered
-    twice. Raises AttributeFormatError if the number or name belongs to a different key.
+    ``unit``: unit of the values, a text. ``steps``: number of integer steps in one unit (100 for a resolution of 0.01).
+    ``type``: INT16 or BLOB. ``minimum``, ``maximum``: allowed values in units (None: what 16 bits allow). The same key
+    may be registered twice. Raises AttributeFormatError if the number or name belongs to a different key.
     """
     if isinstance(number, str):
         raise AttributeFormatError('number is %r; the number comes first, as in register_key(120, "CO2")' % number)

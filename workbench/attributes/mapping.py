@@ -21,16 +21,17 @@ from workbench.suggestion import meant
 
 
 def describe(values: Mapping[str | int, Any] | None = None, /, **more: Any) -> tuple[Attribute, ...]:
-    """Return IS attributes, which describe data, from keys (names or numbers) and values in the key's unit.
+    """Return the attributes "KEY IS VALUE" for keys (names or numbers) and values in the key's unit.
 
-    A blob takes bytes or text, APP an application type. Raises AttributeFormatError for an unknown key or wrong value.
+    A blob's value is bytes or text; the value of the key APP is an application type. Raises AttributeFormatError for an
+    unknown key or wrong value.
 
     >>> describe(TEMP=26.5)
     (Attribute(key=51, operator=1, value=2650),)
     """
     if values is not None and not isinstance(values, Mapping):
         raise AttributeFormatError(
-            f'values is {values!r:.60}; it must be a mapping: use attributes(TEMP=25), or parse("TEMP IS 25") for text'
+            f'`values` is {values!r:.60}; it must be a mapping: use attributes(TEMP=25), or parse("TEMP IS 25")'
         )
     pairs = [*(values or {}).items(), *more.items()]
     return tuple(_describe(name, value) for name, value in pairs)

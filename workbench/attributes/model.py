@@ -18,7 +18,7 @@ Differs from the original in
     A8   the key determines whether a value is an integer or a blob; blobs have only IS, EQ, NE and EQ_ANY.
     A10  the published matching rule searches "in S", the subscription; we read "in P", the publication.
     A11  keys may repeat: any IS value may satisfy each constraint; ``strict=True`` requires one value for all. A
-         publication has constraints only if the protocol matches two ways (`two_way_match`).
+         publication has constraints only if the protocol checks both sides' constraints (`two_way_match`).
     A12  "TEMP EQ 32 or TEMP LE 40" are alternatives, so they are separate subscriptions; constraints are never ORed.
     A13  a subscription with only IS attributes matches everything, so `check_subscription` refuses it.
 
@@ -77,7 +77,7 @@ def _name_of(key_number):
 
 
 def text_of(attributes):
-    """Return `text.to_text(attributes)` for an error message; only this call imports `text`."""
+    """Return the text form of attributes for an error message (`text.to_text`); `text` is imported only when called."""
     from workbench.attributes.text import to_text
 
     return to_text(attributes)
@@ -193,7 +193,7 @@ def split_samples(attributes):
 
 
 def matching_samples(subscription, publication, matching="any"):
-    """Return [publication] if it matches the subscription, or []: a publication is a single sample.
+    """Return [publication] if it matches the subscription, or []; the publication is not split into samples.
 
     ``matching``: see `is_match`.
 
@@ -226,7 +226,8 @@ def is_match(subscription, publication, matching):
 def check_subscription(attributes, match_all=False):
     """Check the attributes of a subscription, and return them unchanged.
 
-    Raises AttributeFormatError for a wrong attribute, or if all attributes are IS and ``match_all`` is not set.
+    Raises AttributeFormatError for a wrong attribute. Attributes that are all IS match every publication; they raise
+    AttributeFormatError too, unless ``match_all`` is set.
     """
     for attribute in attributes:
         check(attribute)
@@ -247,9 +248,9 @@ def with_payload(attributes, payload):
 def check_publication(attributes, constraints=False):
     """Check the attributes of a publication, and return them unchanged.
 
-    Raises AttributeFormatError unless it has attributes, all of them valid and with IS. ``constraints``: whether it may
-    also have constraints, which a subscription's IS attributes have to meet, beside at least one IS attribute. They
-    must not be on INTERVAL, by which a subscription states a rate.
+    Raises AttributeFormatError if no attribute is given, or if one is not valid or has another operator than IS.
+    ``constraints``: whether other operators are allowed too, beside at least one IS attribute. The IS attributes of a
+    subscription then have to meet these constraints. The key INTERVAL, which states a rate, allows only IS.
     """
     has_value = False
     for attribute in attributes:

@@ -49,7 +49,7 @@ def parse(text):
     (Attribute(key=51, operator=5, value=2500),)
     """
     if not isinstance(text, str):
-        raise AttributeFormatError('text is %r; it must be a text such as "TEMP GE 25"' % (text,))
+        raise AttributeFormatError('`text` is %r; it must be a text such as "TEMP GE 25"' % (text,))
     return tuple([_parse_attribute(part) for part in _split(text)])
 
 
@@ -101,7 +101,7 @@ def _parse_attribute(text):
 
 
 def _split_words(text):
-    """Split a text into [key, operator, value]; a sign needs no spaces around it, as in "TEMP>=25"."""
+    """Split a text into [key, operator, value]; an operator such as >= needs no spaces around it."""
     sign_begin = 0
     while sign_begin < len(text) and text[sign_begin] not in _SIGNS:
         sign_begin += 1

@@ -4,8 +4,8 @@ Layout (little-endian, packed)
     attribute  key u8, operator u8, value i16
     blob       key u8, operator u8, length u8, that many bytes (the key decides whether it is a blob: A8 of model.py)
 
-    Data (`encode_readings`, `decode_readings`) consists of IS attributes. It has constraints beside them only if the
-    protocol matches two ways.
+    Data (`encode_readings`, `decode_readings`) consists of IS attributes. It has attributes with other operators only
+    if the protocol also compares these with the IS attributes of subscriptions.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -57,7 +57,7 @@ def encode_attributes(attributes):
 def encode_readings(attributes, constraints=False):
     """Return the bytes of a reading's attributes. Raises EncodeError if one is not valid or not an IS attribute.
 
-    ``constraints``: whether the reading may have constraints, see `model.check_publication`.
+    ``constraints``: whether other operators are allowed too, as conditions on the receiver's attributes.
     """
     for attribute in attributes:
         if attribute.operator != IS and not constraints:
@@ -68,7 +68,7 @@ def encode_readings(attributes, constraints=False):
 def decode_readings(frame, offset, count, constraints=False):
     """Decode a reading's attributes, as `decode_attributes` does. Raises DecodeError if one is not an IS attribute.
 
-    ``constraints``: whether the reading may have constraints, see `model.check_publication`.
+    ``constraints``: whether other operators are allowed too, beside at least one IS attribute.
     """
     attributes = decode_attributes(frame, offset, count)
     has_value = False

@@ -48,7 +48,7 @@ def scenario(seed: int = 7) -> Any:
 
 
 def sweep() -> Any:
-    """Return the demo's sweep: how delivery depends on the tolerated loss of neighbors, with and without retries."""
+    """Return the demo's sweep: delivery by the loss above which neighbors are ignored, with and without retries."""
     return wb.Sweep(
         scenario(),
         over={
@@ -96,9 +96,10 @@ def next_steps(out: Path) -> list[tuple[str, str]]:
 
 
 def _command_name() -> str:
-    """Return the path of the program `workbench` if it runs this demo, because it may not be on the PATH.
+    """Return the command that starts the program `workbench`, for texts that suggest a next step.
 
-    Otherwise return "workbench".
+    The result is the program's path if the program runs this demo, because it may not be on the PATH. Otherwise the
+    result is "workbench".
     """
     program = Path(sys.argv[0])
     if program.name != "workbench":

@@ -90,7 +90,7 @@ def libraries() -> list[Finding]:
 
 
 def library(requirement: str) -> Finding:
-    """Check the library in a line of package metadata: 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'."""
+    """Check the library in a requirement of package metadata: 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'."""
     specification, _, marker = requirement.partition(";")
     library_name = re.match(r"[\w.-]+", specification).group()  # type: ignore[union-attr]
     bounds = specification[len(library_name) :].strip()

@@ -164,7 +164,7 @@ class Field:
     def pack(self, symbols, error=EncodeError):
         """Return the row (bytearray) of a sequence of symbols; unused bits of its last byte are zero.
 
-        Raises ``error`` if a value is not a symbol of this field; decoders pass DecodeError.
+        Raises an exception of the class ``error`` if a value is not a symbol of this field.
         """
         if self.order == 256 and isinstance(symbols, (bytes, bytearray, list, tuple)) and _are_bytes(symbols):
             return bytearray(symbols)

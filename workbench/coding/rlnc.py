@@ -123,8 +123,8 @@ class Encoder:
     ``chunks`` are bytes, or sequences of symbols, of the same length; ``field`` is an order or a `fields.Field`.
     ``random`` is a `draws.Stream`. Without it, all encoders draw the same coefficients, so nodes that send to the same
     neighbors need different streams. ``systematic``: whether the first packets are the chunks themselves, in order.
-    ``density``: see `draw_coefficients`. ``bulk``: whether to use `workbench.coding.bulk`; None uses it if the
-    generation is large and the module is installed.
+    ``density``: probability that a coefficient is nonzero (None: coefficients are uniform). ``bulk``: whether to use
+    `workbench.coding.bulk`; None uses it if the generation is large and the module is installed.
     """
 
     def __init__(self, chunks, field=256, random=None, systematic=False, density=None, bulk=None):
@@ -136,7 +136,7 @@ class Encoder:
         sizes_B = sorted({len(row) for row in rows})
         if len(sizes_B) > 1:
             raise EncodeError(
-                "chunks have %d and %d bytes; all chunks of a generation must have one length"
+                "chunks have %d and %d bytes; all chunks of a generation must have the same length"
                 % (sizes_B[0], sizes_B[-1])
             )
         self.random = _stream(random)
@@ -145,7 +145,10 @@ class Encoder:
         self._systematic_left = self.generation_size if systematic else 0
 
     def encode(self):
-        """Return the next CodedPacket: a random combination of chunks; if systematic, first each chunk."""
+        """Return the next CodedPacket: a random combination of all chunks.
+
+        A systematic encoder first returns the chunks themselves, one in each call.
+        """
         if self._systematic_left:
             chunk_index = self.generation_size - self._systematic_left
             self._systematic_left -= 1
@@ -166,8 +169,9 @@ class Encoder:
 class Decoder:
     """A decoder that collects coded packets of one generation, in any order, until it can decode the chunks.
 
-    ``generation_size`` is m; ``field`` is an order or a `fields.Field`; ``bulk`` as for `Encoder`. ``arrivals`` lists
-    the pivots of the innovative packets in the order of arrival.
+    ``generation_size``: number of chunks. ``field``: an order or a `fields.Field`. ``bulk``: whether to use
+    `workbench.coding.bulk`; None uses it for large generations if it is installed. ``arrivals`` lists, for each
+    linearly independent packet in the order of arrival, its pivot: the index of the matrix row that it filled.
     """
 
     def __init__(self, generation_size, field=256, bulk=None):
@@ -186,9 +190,9 @@ class Decoder:
 
     @property
     def memory_B(self):
-        """Bytes of the decoder on a mote: the packed rows and pivots of the innovative packets, and five fields.
+        """Memory of the decoder on a mote in bytes: 20, plus the packed vectors and 4 bytes for each innovative packet.
 
-        The tables of the field are constants, and are not counted. The rows of `workbench.coding.bulk` are larger.
+        The multiplication tables are constants, and are not counted. With `workbench.coding.bulk`, rows are larger.
         """
         row_B = self.field.size_B(self.generation_size) + (self._information_B or 0)
         return 20 + self.rank * (4 + row_B)
@@ -201,9 +205,9 @@ class Decoder:
     def add(self, encoding_vector, information_vector):
         """Add a coded packet; return whether it was innovative. A packet that is not innovative is dropped.
 
-        The encoding vector is a sequence of m symbols. The information vector is a row of symbols as bytes, or a list,
-        tuple or array of symbols. All information vectors of a generation have the same length. Raises DecodeError if
-        a vector has a wrong length, or a value that is not a symbol.
+        The encoding vector is a sequence of symbols, one for each chunk. The information vector is a row of symbols as
+        bytes, or a list, tuple or array of symbols. All information vectors of a generation have the same length.
+        Raises DecodeError if a vector has a wrong length, or a value that is not a symbol.
         """
         vector = self._vector(encoding_vector)
         information = self._information(information_vector)
@@ -252,7 +256,7 @@ class Decoder:
 
     @property
     def pivots(self):
-        """The pivot of each row of the matrix, in ascending order."""
+        """The pivot (first nonzero column) of each row of the matrix, in ascending order."""
         return tuple(sorted(self.arrivals))
 
     @property
@@ -261,13 +265,16 @@ class Decoder:
         return [self.row(pivot) for pivot in self.pivots]
 
     def row(self, pivot):
-        """Return the row with this pivot as a CodedPacket. Raises DecodeError if the matrix has no such row."""
+        """Return the row whose first nonzero column is ``pivot``, as a CodedPacket.
+
+        Raises DecodeError if the matrix has no such row.
+        """
         return CodedPacket(self.vector(pivot), bytes(self._matrix.informations([pivot])[0]))
 
     def vector(self, pivot):
-        """Return the encoding vector of the row with this pivot, as a tuple.
+        """Return the encoding vector, as a tuple, of the row whose first nonzero column is ``pivot``.
 
-        Raises DecodeError if no row has that pivot.
+        Raises DecodeError if the matrix has no such row.
         """
         if pivot not in self.arrivals:
             raise DecodeError("pivot is %r; the rows have the pivots %r" % (pivot, self.pivots))
@@ -314,8 +321,8 @@ class Decoder:
 class Recoder:
     """A recoder: it combines the packets of a decoder, complete or not, into new coded packets.
 
-    ``random`` and ``density`` are as for `Encoder`. The coefficients are drawn for the decoder's rows, which span the
-    same space as the packets that arrived.
+    ``random`` is a `draws.Stream` for the coefficients. ``density``: probability that a coefficient is nonzero (None:
+    uniform). The coefficients multiply the decoder's rows, which span the same space as the packets that arrived.
     """
 
     def __init__(self, decoder, random=None, density=None):
@@ -354,8 +361,8 @@ class Rows:
 class Elimination:
     """A matrix in reduced row echelon form that grows row by row; `workbench.coding.bulk` has a faster version.
 
-    A row is an encoding vector followed by an information vector, both packed. ``rows[pivot]`` is the row with that
-    pivot, or None.
+    A row is an encoding vector followed by an information vector, both packed. ``rows[pivot]`` is the row whose first
+    nonzero column is ``pivot``, or None.
     """
 
     def __init__(self, field, generation_size, information_B):
@@ -381,7 +388,7 @@ class Elimination:
         return pivot
 
     def is_innovative(self, vector):
-        """Return whether an encoding vector is linearly independent of the rows."""
+        """Return whether an encoding vector is linearly independent of the matrix's rows."""
         reduced_vector = bytearray(vector)
         self._reduce(reduced_vector)
         return any(reduced_vector)
@@ -399,11 +406,11 @@ class Elimination:
         return None
 
     def vector(self, pivot):
-        """Return the packed encoding vector of the row with this pivot."""
+        """Return the packed encoding vector of the row whose first nonzero column is ``pivot``."""
         return self.rows[pivot][: self.vector_B]
 
     def informations(self, pivots):
-        """Return the information vectors of the rows with these pivots."""
+        """Return the information vectors (the data) of the rows whose first nonzero columns are ``pivots``."""
         return [self.rows[pivot][self.vector_B :] for pivot in pivots]
 
     def combine(self, pivots, coefficients):

@@ -60,7 +60,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Rejected:
-    """The rejected lines of a chunk: [(number of the line, rule that it breaks, reason, excerpt of the line), ...]."""
+    """The rejected lines of a chunk: [(line number, broken rule, reason, excerpt of the line), ...]."""
 
     lines: list[tuple[int, str, str, str]] = field(default_factory=list)
 
@@ -125,7 +125,8 @@ def _parse_lines(
 ) -> Part:
     """Parse the lines with these ``indices`` one by one; return (indices of the valid lines, their rows).
 
-    Lines that ``parse`` cannot read are added to ``rejected``. Blank lines are skipped.
+    Lines that ``parse`` cannot read are added to ``rejected``. ``first_line`` is the number of the first line in the
+    file. Blank lines are skipped.
     """
     valid_indices, row_values = [], []
     for index in indices.tolist():
@@ -200,7 +201,7 @@ def _parse_fast(lines: pa.Array, indices: np.ndarray, form: LineFormat) -> tuple
 
 
 def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
-    """Return the rows of lines that all match the format's pattern, or None if `pyarrow.csv` cannot read each line."""
+    """Parse lines with `pyarrow.csv`; return their table of rows, or None if any line cannot be read."""
     _, offsets, text = lines.buffers()
     first_B = np.frombuffer(offsets, np.int32)[lines.offset]
     end_B = np.frombuffer(offsets, np.int32)[lines.offset + len(lines)]
@@ -230,7 +231,7 @@ def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
 
 
 def _join_parts(parts: list[Part], schema: pa.Schema) -> Part:
-    """Join parts, each (indices of lines, their rows), into one part in the order of the lines."""
+    """Join parts of a table, each (indices of lines, their rows), into one part in the order of the lines."""
     if not parts:
         return np.zeros(0, np.int64), schema.empty_table()
     if len(parts) == 1:

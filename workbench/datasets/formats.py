@@ -37,7 +37,7 @@ _DECIMAL = r"-?[0-9]{1,12}(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?"
 
 
 class Field(NamedTuple):
-    """A field of a line on the fast path.
+    """A field of a log's line, for the parsing of many lines at once.
 
     ``column`` is the column that stores the field ("" to skip it), ``pattern`` the regular expression that it must
     match, ``type`` its Arrow type.
@@ -111,8 +111,8 @@ class LineFormat:
     separator   the bytes between fields; None: blanks of all kinds
     header      number of header lines at the top of a file
     checks      {reason for rejecting a row: SQL condition that each good row meets}
-    fast        the fields of a line on the fast path; empty if the format does not have a fast path
-    finish      a function that converts the table read by the fast path to a table with ``columns``
+    fast        the fields of lines that `pyarrow.csv` may parse, many at once; empty: the parser reads all lines
+    finish      a function that converts a table read by `pyarrow.csv` to a table with ``columns``
     group       (index, count): in a line of ``count`` fields, the field at ``index`` may be in groups of three digits
     is_whole    whether the parser depends on earlier lines, so that parts of a file cannot be read in parallel
     """
@@ -145,7 +145,7 @@ class LineFormat:
 
     @property
     def pattern(self) -> str:
-        """The regular expression of a whole line on the fast path, including its newline."""
+        """The regular expression of lines that `pyarrow.csv` may parse, including the newline."""
         separator_pattern = re.escape((self.separator or b" ").decode())
         return "^" + separator_pattern.join(field_format.pattern for field_format in self.fast) + r"\r?\n$"
 

@@ -100,5 +100,5 @@ def _row(
 
 
 def _eui64(node: int) -> str:
-    """Return the EUI-64 of a node as the log writes it: eight bytes in hex, joined by "-"."""
+    """Return the EUI-64 of a node in the form of Mercator's logs: eight bytes in hex, joined by "-"."""
     return f"14-15-92-00-12-91-{node >> 8:02x}-{node & 255:02x}"

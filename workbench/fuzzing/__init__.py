@@ -64,7 +64,7 @@ class Fuzzed(NamedTuple):
     drops          {reason: number of messages that the node dropped for it}
     most_frames    largest number of frames that the node sent in one call
     most_sent_B    largest number of bytes that the node sent in one call
-    memory_B       size of the node's own state, measured `PARTS` times at equal intervals of frames
+    memory_B       sizes of the node's own state, each measured after an equal number of further frames
     """
 
     protocol: str
@@ -183,7 +183,10 @@ class _Trial:
                 )
 
     def _perform_random_action(self, kind: float) -> None:
-        """Let the application subscribe, unsubscribe or publish, or report a link quality, as ``kind`` selects."""
+        """Let the application subscribe, unsubscribe or publish, or report a link quality to the node.
+
+        ``kind`` is a random number in [0.9, 1) that selects the action.
+        """
         choose, node = self.choose, self.node
         if kind < 0.94:
             self._call_node("publish", node.publish, parse(choose.choice(_PUBLICATION_TEXTS)), self.now)
@@ -202,7 +205,10 @@ class _Trial:
             self._call_node("link_quality", node.link_quality, neighbor, choose.random(), choose.random(), self.now)
 
     def _call_node(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a method of the node, and collect its frames and events."""
+        """Call a method of the node and return its result; measure and store the frames that the node sends.
+
+        ``name`` is the method's name in error messages. Raises FuzzError if the method raises an unexpected error.
+        """
         self.calls += 1
         try:
             result = method(*arguments)

@@ -53,7 +53,7 @@ class MutatedCorpus:
             self._frames[self._choose.randrange(MOST_FRAMES)] = frame
 
     def draw(self) -> Frame:
-        """Draw a stored frame, and return it unchanged, renumbered or damaged."""
+        """Draw a stored frame; return it unchanged, with other numbers in its fields, or damaged."""
         choose = self._choose
         frame = choose.choice(self._frames)
         data = frame.data
@@ -76,7 +76,7 @@ class MutatedCorpus:
         return self._update_checksum(frame.data, data, always=True)
 
     def _find_number_fields(self, frame: Frame) -> list[tuple[int, int]]:
-        """Return [first, end) of each field of the frame that may be a number."""
+        """Return the byte range [first, end) of each field of the frame that may be a number."""
         key = frame.data, frame.broadcast
         if key not in self._numbers:
             if len(self._numbers) > 2 * MOST_FRAMES:
@@ -88,7 +88,7 @@ class MutatedCorpus:
         return self._numbers[key]
 
     def _choose_other_number(self, old: bytes) -> bytes:
-        """Return the bytes of a different random number of the same width; all frames here are little-endian."""
+        """Return a random replacement for ``old``, the bytes of a little-endian number, with the same width."""
         choose, width = self._choose, len(old)
         value, end = int.from_bytes(old, "little"), 1 << (8 * width)
         close_value = (value + choose.choice((-2, -1, 1, 2, 16, end >> 1))) % end

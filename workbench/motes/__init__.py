@@ -92,7 +92,9 @@ class Motes:
         """Stop the motes after a run, unless they should keep running. This base class does nothing."""
 
     def play(self, scenario: Any, progress: Callable[[float], None] | None = None) -> Any:
-        """Run a scenario on these motes and return a `LiveRun`, or in lockstep the finished `Run`.
+        """Run a scenario on these motes; return a `LiveRun`, which is still in progress.
+
+        With ``lockstep``, when the simulator sets the motes' clocks, return the finished `Run` instead.
 
         Raises ScenarioError if the scenario's protocol cannot run on motes.
         """
@@ -322,7 +324,7 @@ class Boards(Motes):
                 raise LinkError(f"node {nodes_without_url[0]} has no mote; give a URL for each of {len(nodes)} nodes")
             return {node: self.urls[node] for node in nodes}
         if len(self.urls) != len(nodes):
-            raise LinkError(f"urls has {len(self.urls)} entries for {len(nodes)} nodes; give one for each")
+            raise LinkError(f"`urls` has {len(self.urls)} entries for {len(nodes)} nodes; give one for each")
         return dict(zip(nodes, self.urls, strict=True))
 
 
@@ -358,11 +360,11 @@ def kinds_of(kind: Kinds, nodes: Sequence[int]) -> dict[int, str]:
         unknown_nodes = sorted(set(kind) - set(nodes))
         if unknown_nodes:
             raise LinkError(
-                f"kind has an entry for node {unknown_nodes[0]}, which is not in this network; remove the entry"
+                f"`kind` has an entry for node {unknown_nodes[0]}, which is not in this network; remove the entry"
             )
         return {node: kind.get(node, SIMULATED) for node in nodes}
     if len(kind) != len(nodes):
-        raise LinkError(f"kind has {len(kind)} entries for {len(nodes)} nodes; give one for each, or a mapping by node")
+        raise LinkError(f"`kind` has {len(kind)} entries for {len(nodes)} nodes; give one for each, or {{node: kind}}")
     return dict(zip(nodes, kind, strict=True))
 
 

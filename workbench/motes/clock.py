@@ -51,7 +51,10 @@ class Clock:
         return min((reading.error_us for reading in list(self._readings)), default=float("inf"))
 
     def to_host_us(self, mote_us: int) -> int:
-        """Convert a mote's time (µs) to the host's time (µs). If no reading was added yet, return ``mote_us``."""
+        """Convert a mote's time to the host's time, both in µs.
+
+        Returns ``mote_us`` if no reading of the mote's clock was added yet.
+        """
         readings = list(self._readings)  # a copy, as another thread may clear them
         if not readings:
             return mote_us

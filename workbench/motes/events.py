@@ -20,7 +20,7 @@ def event_types(own: tuple[Any, ...]) -> dict[int, Any]:
 def event_names(own: tuple[Any, ...]) -> dict[int, str]:
     """Return {event number on the link: name in the trace}, including the mote's own events.
 
-    ``own`` is as for `event_types`.
+    ``own`` is the tuple ``EVENTS`` of the protocol's node class: the event classes that only this protocol has.
     """
     from workbench.sim.trace import event_name
 

@@ -128,8 +128,8 @@ def folder_of(protocol: Any) -> Path:
 def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> Path:
     """Compile the program of a mote, unless it is cached, and return its path.
 
-    ``kind`` is "c" or "cortex-m3". ``folder`` has the C sources of a protocol's nodes. ``defines`` is {macro: value}
-    for the sizes of lists. ``stack_B`` is the stack of a Cortex-M3 image in bytes.
+    ``kind`` is "c" or "cortex-m3". ``folder`` has the C sources of a protocol's nodes. ``defines`` is {macro: value},
+    the C macros that set the capacity of lists. ``stack_B`` is the stack size of a Cortex-M3 image in bytes.
     """
     library, mote = HARDWARE / "c", HARDWARE / "c" / "mote"
     board = library / "boards" / ("posix" if kind == C else "mps2_an385")
@@ -191,7 +191,11 @@ def _compile(command: list[str], target: Path) -> None:
 
 
 def footprint(protocol: Any, longest_body: int = SHORT_BODY, stack_B: int | None = None) -> Footprint:
-    """Return the memory footprint of a protocol's Cortex-M3 image. Raises the same errors as `program`."""
+    """Return the memory footprint (flash and RAM) of a protocol's Cortex-M3 image.
+
+    ``longest_body`` is the largest size in bytes of a message from the host. ``stack_B`` is the size of the stack;
+    None: the size that the program needs. Raises the same errors as `program`.
+    """
     return image_footprint(program(CORTEX_M3, protocol, longest_body, stack_B))
 
 

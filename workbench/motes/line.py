@@ -46,7 +46,7 @@ Report = Callable[[str, Any], None]
 
 
 class Greeting(NamedTuple):
-    """A mote's answer to a greeting.
+    """A mote's answer to the greeting with which a host begins a session.
 
     ``boot`` is the number of its earlier starts. ``has_radio`` is whether the mote has a radio of its own. ``board`` is
     the name of its board.
@@ -102,7 +102,7 @@ class MoteLine:
 
     @property
     def is_lost(self) -> bool:
-        """True if the mote was greeted before but is unreachable now."""
+        """True if the session with the mote was once established but the mote is unreachable now."""
         return self._loss is not None
 
     def open(self, timeout_s: float = 5.0) -> Greeting:

@@ -89,14 +89,18 @@ class LockstepNode(Node):
         self.next_wake = self._mote.configure(**self._configuration).next_wake
 
     def subscribe(self, attributes: Any, now: int, expires_s: float | None = None, match_all: bool = False) -> Any:
-        """Subscribe on the mote; return a `RemoteSubscription`."""
+        """Subscribe to ``attributes`` on the mote, at ``now`` µs; return a `RemoteSubscription`.
+
+        ``expires_s`` is the duration of the subscription; None: until it is ended. ``match_all`` permits a subscription
+        that matches every publication.
+        """
         attribute_bytes = messages.encode_attribute_list(tuple(attributes))
         duration_s = -1.0 if expires_s is None else float(expires_s)
         subscription_number = self._call(now, messages.SUBSCRIBE, duration_s, match_all, rest=attribute_bytes).number
         return RemoteSubscription(subscription_number, None if expires_s is None else now + int(expires_s * 1_000_000))
 
     def unsubscribe(self, subscription: Any, now: int) -> None:
-        """End a `RemoteSubscription` on the mote."""
+        """End ``subscription``, a `RemoteSubscription`, on the mote at ``now`` µs."""
         self._call(now, messages.UNSUBSCRIBE, subscription.number)
 
     def publish(self, attributes: Any, now: int, payload: bytes = b"") -> int:
@@ -108,7 +112,10 @@ class LockstepNode(Node):
         return self._call(now, messages.PUBLISH, rest=attribute_bytes).number
 
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
-        """Pass a received frame to the mote; ``previous_hop`` is the neighbor that transmitted the frame."""
+        """Pass a received frame to the mote, with the simulator's time ``now`` in µs.
+
+        ``previous_hop`` is the neighbor that transmitted the frame, and ``broadcast`` whether it was a broadcast.
+        """
         self._call(now, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def wake(self, now: int) -> None:
@@ -116,7 +123,7 @@ class LockstepNode(Node):
         self._call(now, messages.WAKE)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Send the mote the delivery ratios from and to a neighbor."""
+        """Send the mote the delivery ratios from (``inbound``) and to (``outbound``) a neighbor, at ``now`` µs."""
         self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:

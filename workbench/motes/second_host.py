@@ -96,7 +96,7 @@ def _refuse(listener: socket.socket) -> None:
 
 
 def _greeted_sessions(bodies: list[bytes]) -> list[int]:
-    """Return the session numbers of the HELLO messages among these bodies."""
+    """Return the session numbers of the HELLO messages among these message bodies; skip invalid bodies."""
     sessions = []
     for body in bodies:
         with suppress(DecodeError):

@@ -75,8 +75,9 @@ class MoteSession:
     def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:
         """Return the arguments of `Mote.configure` for a node as a dict.
 
-        ``boot`` is the number of earlier starts to report to the node. It is 0 in lockstep, as in the simulator. In a
-        live run it includes the starts before the run (`first_boots`), which neighbors outside of the run may remember.
+        ``boot`` is the number of earlier starts to report to the node. It is 0 if the simulator sets the motes' clocks
+        (lockstep). In a live run it includes the starts before the run (`first_boots`), which neighbors outside of the
+        run may remember.
         """
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
         optional_fields: dict[str, Any] = {"keys": self._keys} if self._keys else {}

@@ -45,14 +45,14 @@ _SCRIPT = f'<script type="application/json" class="{NAME}">', "</script>"
 
 
 def add_to_png(data: bytes, text: str) -> bytes:
-    """Return ``data``, a PNG file, with the text of a record added as a chunk."""
+    """Return ``data``, a PNG file, with ``text``, the record of the runs that it shows, added as a chunk."""
     content = b"tEXt" + NAME.encode() + b"\0" + text.encode("latin-1")
     chunk = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
     return data[:_HEADER_B] + chunk + data[_HEADER_B:]
 
 
 def texts_of_png(data: bytes) -> list[str]:
-    """Return a list with the text of the record in a PNG file, or an empty list without a record."""
+    """Return a list with the text of the record of runs that a PNG file contains; [] if it has no record."""
     for kind, content in _chunks(data):
         keyword, _, text = content.partition(b"\0")
         if kind == b"tEXt" and keyword == NAME.encode():
@@ -75,16 +75,17 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def add_to_svg(svg: str, text: str) -> str:
-    """Return an SVG document with the text of a record added as metadata."""
+    """Return an SVG document with ``text``, the record of the runs that it shows, added as metadata."""
     opening_tag, bracket, svg_content = svg.partition(">")
     opening, closing = _METADATA
     return f"{opening_tag}{bracket}\n{opening}{html.escape(text, quote=False)}{closing}{svg_content}"
 
 
 def add_to_pdf(data: bytes, text: str) -> bytes:
-    """Return ``data``, a PDF file by matplotlib with one page, with the text of a record in the page's metadata.
+    """Return ``data``, a PDF file by matplotlib, with ``text``, the record of the runs that it shows, as metadata.
 
-    The metadata and the changed page are appended, in the way that PDF calls an incremental update.
+    The file must have one page. The metadata and the changed page are appended, in the way that PDF calls an
+    incremental update.
     """
     page, end = _PDF_PAGE.search(data), _PDF_END.search(data)
     size = re.search(rb"/Size\s+(\d+)", end[1]) if end else None
@@ -104,18 +105,18 @@ def add_to_pdf(data: bytes, text: str) -> bytes:
 
 
 def texts_of_pdf(data: bytes) -> list[str]:
-    """Return the texts of all records in a PDF file."""
+    """Return the texts of all records of runs that a PDF file contains."""
     return list(map(_unescape, _contents(data.decode("latin-1"), *_PROPERTY)))
 
 
 def script_element(text: str) -> str:
-    """Return the HTML element that stores a record's text. "<" is escaped, so that no record can close the element."""
+    """Return the HTML element that stores ``text``, a record of runs; "<" is escaped, so no text ends the element."""
     opening, closing = _SCRIPT
     return opening + text.replace("<", "\\u003c") + closing
 
 
 def texts_of_markup(markup: str) -> list[str]:
-    """Return the texts of all records in an SVG document or an HTML page."""
+    """Return the texts of all records of runs that an SVG document or an HTML page contains."""
     return [*_contents(markup, *_SCRIPT), *map(_unescape, _contents(markup, *_METADATA))]
 
 
@@ -142,11 +143,11 @@ def _unescape(text: str) -> str:
 
 
 def add_to_table(table: pa.Table, text: str) -> pa.Table:
-    """Return the table with the text of a record in its schema's metadata, which a Parquet file stores."""
+    """Return the table with ``text``, the record of runs, in its schema's metadata, which a Parquet file stores."""
     return table.replace_schema_metadata({**(table.schema.metadata or {}), PARQUET_KEY: text.encode()})
 
 
 def texts_of_schema(schema: pa.Schema) -> list[str]:
-    """Return a list with the text of the record in the schema of a Parquet file, or an empty list without a record."""
+    """Return a list with the text of the record of runs in the schema of a Parquet file; [] if it has no record."""
     text = (schema.metadata or {}).get(PARQUET_KEY)
     return [] if text is None else [text.decode("latin-1")]

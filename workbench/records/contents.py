@@ -45,7 +45,7 @@ class Contents(NamedTuple):
     """The contents of a file or folder.
 
     kind       the kind of file as text, such as "PNG"
-    records    the records in the file
+    records    the records of runs (scenarios and results) in the file
     trace      the trace of a run, or None if the file does not have one
     results    the paths of the Parquet files of a sweep
     """
@@ -59,7 +59,7 @@ class Contents(NamedTuple):
 def read_contents(path: Path) -> Contents:
     """Read a file or folder and return its contents.
 
-    Raises DataError if the file is damaged or does not contain a record. The message does not name the file.
+    Raises DataError if the file is damaged or does not contain a record of runs. The message does not name the file.
     """
     try:
         return _read_folder(path) if path.is_dir() else _read_file(path)

@@ -120,7 +120,10 @@ def names_to_compare(recorded: Iterable[str], current: Iterable[str]) -> Iterato
 
 
 def names_of_measure(recorded: Iterable[str], current: Mapping[str, float]) -> list[str]:
-    """Return the names of the recorded metrics that come from a sweep's measure function, not from the run itself."""
+    """Return the names of the recorded metrics that come from a sweep's measure function, not from the run itself.
+
+    ``recorded`` has the names of all recorded metrics, ``current`` the metrics of the repeated run without a measure.
+    """
     return [name for name in recorded if name not in current and name not in COMMON and not name.startswith(COUNTS)]
 
 

@@ -15,9 +15,10 @@ from workbench.sim.scenario import Scenario
 
 
 def open_scenario(path: str | Path) -> Scenario:
-    """Return the scenario in a file; of several runs, as in a comparison, the scenario of the first one.
+    """Return the scenario in a file, or that of the first run if the file compares several runs.
 
-    path    a scenario as JSON, a figure or page with a record, the Parquet file of a run, or the folder of `Run.save`
+    path    a scenario as JSON, a figure or page with the record of a run, the Parquet file of a run, or the folder of
+            `Run.save`
 
     Raises DataError if the file has no scenario or is damaged, and ScenarioError if the scenario needs a protocol or
     filter of the user that has not been imported.

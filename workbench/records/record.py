@@ -1,4 +1,4 @@
-"""The record of a run, and the text of a record: one line of JSON, which is compressed if it is long."""
+"""The record of a run (scenario, results and versions), and its text: one line of JSON, compressed if it is long."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ LARGEST_B = 1 << 28  # of a compressed text, after decompression
 
 
 def record_of(run: Run) -> dict[str, Any]:
-    """Return the record of a run; `workbench.records` lists its fields.
+    """Return the record of a run (its scenario and results), from which the run can be repeated.
+
+    `workbench.records` lists the fields.
 
     The trace's digest and the metrics are computed unless the run already has them.
     """
@@ -39,13 +41,13 @@ def record_of(run: Run) -> dict[str, Any]:
 
 
 def record_of_runs(runs: Mapping[str, Run]) -> dict[str, Any]:
-    """Return the record of several named runs, for a figure that compares them."""
+    """Return the record for a figure that compares ``runs``, {name: run}; the runs can be repeated from it."""
     fields = [{"name": name, **fields_of_run(run)} for name, run in runs.items()]
     return add_digest({"of": "runs", "runs": fields, **surroundings([run.scenario.protocol for run in runs.values()])})
 
 
 def fields_of_run(run: Run) -> dict[str, Any]:
-    """Return the fields of a record that describe one run: scenario, engine, trace hash and metrics."""
+    """Return the fields that describe a run in its record: scenario, engine, trace hash and metrics."""
     scenario = run.scenario
     fields = {"scenario": json.loads(scenario.to_json()), "scenario_hash": scenario.hash, "engine": run.engine}
     if run.has_trace:
@@ -98,7 +100,7 @@ def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
 
 
 def surroundings_for(record: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
-    """Return the surroundings of a repetition of a recorded run, with the keys of `surroundings`.
+    """Return the versions, code digests and platform under which a recorded run is repeated now.
 
     Code digests are computed for the folders of the package that ``record`` lists, and for the user's code.
     """
@@ -136,7 +138,7 @@ def _version(library: str) -> str:
 
 
 def add_digest(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with the fields of ``content``: format and version are added in front, the digest at the end."""
+    """Return a complete record of runs: the fields of ``content``, with format, version and digest added."""
     record = {"format": FORMAT, "version": VERSION, **content}
     return {**record, "digest": _digest(record)}
 
@@ -148,7 +150,7 @@ def _digest(record: Mapping[str, Any]) -> str:
 
 
 def to_text(record: Mapping[str, Any]) -> str:
-    """Return a record as one line of ASCII; equal records give equal texts."""
+    """Return a record of runs as one line of ASCII; equal records give equal texts."""
     text = json.dumps(record, separators=(",", ":"))
     if len(text) <= LONGEST_PLAIN:
         return text
@@ -156,7 +158,7 @@ def to_text(record: Mapping[str, Any]) -> str:
 
 
 def from_text(text: str) -> dict[str, Any]:
-    """Return the record that a text of `to_text` contains.
+    """Return the record of runs from its text, as `to_text` writes it.
 
     Raises DataError for other texts and for a changed record.
     """

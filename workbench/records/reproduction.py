@@ -130,7 +130,7 @@ def reproduce(
     the user's own protocol or filter has not been imported: the message names the module.
     """
     if most is not None and most < 1:
-        raise ParameterError(f"reproduce: most is {most!r}; it must be at least 1, or None for all runs")
+        raise ParameterError(f"reproduce: `most` is {most!r}; it must be at least 1, or None for all runs")
     checked_engine(engine)
     try:
         return _reproduce(Path(path), engine, most, progress or (lambda done, total: None))
@@ -390,7 +390,10 @@ def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | N
 def _reproduce_rows(
     answer: Reproduction, rows: Iterable[contents.SweepRow], engine: str, progress: Callable[[], Any]
 ) -> None:
-    """Run rows of a sweep's folder again, and add the differences to ``answer``. Call ``progress`` for each row."""
+    """Repeat the runs of a sweep's result rows with ``engine``, and add the differences to ``answer``.
+
+    Call ``progress`` after each row.
+    """
     codes_by_measure: dict[str, Codes] = {}
     unknown_measures: set[str] = set()
     failed = 0

@@ -35,10 +35,10 @@ Drawn = TypeVar("Drawn", bound=Any)  # a `Drawing`; this package must not import
 def record_of_table(
     rows: Iterable[Row], plan: Plan, drawn: Iterable[str] = (), others: Iterable[tuple[Iterable[Row], Plan]] = ()
 ) -> dict[str, Any]:
-    """Return the record of a sweep. ``rows`` are the sweep's results, in the order of its plan.
+    """Return the record of a sweep for a chart, from which the sweep's runs can be repeated.
 
-    ``drawn`` names the metrics that the chart shows. ``others`` are (rows, plan) of further sweeps with the same
-    measure, for a chart of several.
+    ``rows`` are the sweep's results, ``plan`` has its scenarios in the same order. ``drawn`` names the metrics that the
+    chart shows. ``others`` are (rows, plan) of further sweeps with the same measure, for a chart of several.
     """
     from workbench.sweeps import user_code
 
@@ -79,10 +79,10 @@ def _document(row: Row, plan: Plan) -> str:
 def attach_record(
     drawing: Drawn, rows: Sequence[Row], plan: Plan, *drawn: str, others: Sequence[tuple[Sequence[Row], Plan]] = ()
 ) -> Drawn:
-    """Attach the record of a sweep's rows to the drawing of a chart, and return the drawing.
+    """Attach the record of a sweep, from which its runs can be repeated, to the drawing of a chart; return the drawing.
 
-    ``plan`` is the plan of the sweep. ``drawn`` names the metrics that the chart shows. ``others`` are (rows, plan) of
-    further sweeps in the chart. The record is computed when it is first needed.
+    ``rows`` are the sweep's results, ``plan`` has its scenarios in the same order. ``drawn`` names the metrics that the
+    chart shows. ``others`` are (rows, plan) of further sweeps in the chart. The record is computed when first needed.
     """
     drawing.record = cache(partial(record_of_table, rows, plan, drawn, others))
     return drawing

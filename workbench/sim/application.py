@@ -33,7 +33,8 @@ def plan(scenario: Any, kernel: Kernel, duration_us: int) -> None:
 def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute, ...]:
     """Return the attributes that a publish action publishes at the time ``now`` (µs).
 
-    A text always gives the same attributes. A sensor field, or `Readings`, gives those of the node and the time.
+    An item that publishes a text always has the same attributes. The attributes of a sensor field or of `Readings`
+    depend on the node and the time.
     """
     text = action.item.what
     if not isinstance(text, str):

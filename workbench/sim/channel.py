@@ -180,7 +180,7 @@ class Channel:
         return RadioLedger(first_hearers, [i for indices in hearers for i in indices], self.radio, self.phases_us)
 
     def _compute_strengths(self) -> dict[tuple[int, int], int]:
-        """Return {(sender, receiver): strength of its frames in tenths of a dB}; see `workbench.sim.capture`."""
+        """Return {(sender, receiver): strength of the sender's frames at the receiver}, in tenths of a dB."""
         positions_m = np.array([self.scenario.topology.nodes[address]["pos"] for address in self.addresses], float)
         pairs = [(i, arc[0]) for i, arcs in enumerate(self.arcs.receivers) for arc in arcs]
         senders, receivers = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -553,7 +553,7 @@ class Channel:
         """Return the time in µs at which a frame that is sent in copies (a strobe) can end first.
 
         For a unicast, this is the end of the first copy that the receiver gets; otherwise the strobe takes a whole
-        interval.
+        wake-up interval.
         """
         receiver = transmission.destination
         if receiver is None or receiver < 0 or self.arcs.find(transmission.sender, receiver) is None:
@@ -566,10 +566,10 @@ class Channel:
         return self.known_phases.get((i, transmission.destination)) == self.outages[i]
 
     def _continue_strobe(self, transmission: Transmission, now: int) -> bool:
-        """Repeat a frame further after a copy that was not acknowledged; return False if the strobe ends now.
+        """Continue a strobe (repeated copies of a frame) after an unacknowledged copy; return False if it ends now.
 
-        A strobe is a series of copies. It ends now if it has lasted a whole interval, or if the sender knew when the
-        receiver would wake up.
+        The strobe ends now if it has lasted a whole wake-up interval, or if the sender knew when the receiver would
+        wake up.
         """
         i = transmission.sender
         airtime = self.airtimes_us[len(transmission.frame)]
@@ -583,7 +583,7 @@ class Channel:
         return True
 
     def _end_strobe(self, now: int, transmission: Transmission) -> None:
-        """End a strobe without an acknowledgement."""
+        """End a strobe (repeated copies of a frame) without an acknowledgement."""
         if transmission.outage == self.outages[transmission.sender]:
             self._finish(transmission, self._repeat(transmission, now), now)
 

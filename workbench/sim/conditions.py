@@ -17,7 +17,7 @@ from workbench.sim.workload import Reinforce, Subscribe
 
 
 class Conditions(NamedTuple):
-    """The conditions of one protocol.
+    """The conditions under which one protocol runs in a comparison.
 
     name            the protocol, as charts name it
     link_quality    "known" (the true delivery ratios: an oracle), "learned" (from beacons) or "unused"
@@ -53,7 +53,7 @@ class Conditions(NamedTuple):
 
 
 def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
-    """Return the conditions of the protocol of a scenario.
+    """Return the conditions under which a scenario's protocol runs: link qualities, retries, roles, limits, settings.
 
     ``name``: the protocol's name in charts, by default its class's name. ``rule``: how nodes with roles were chosen.
     """
@@ -119,7 +119,7 @@ def warnings(compared: Sequence[Conditions]) -> list[str]:
 
 
 def shared(scenarios: Mapping[str, Any]) -> str:
-    """Return a sentence that warns of an ideal radio if all scenarios have one, or ""."""
+    """Return a sentence that warns if the radios of all scenarios are ideal (without losses and collisions), or ""."""
     if scenarios and all(is_ideal(each.radio, each.topology) for each in scenarios.values()):
         return "The radio is ideal: no frame is lost and none collide, so costs and delays look better than on motes."
     return ""

@@ -93,7 +93,7 @@ class Kernel:
                 self.recorder.ended_us = duration_us = now + 1
 
     def play_until(self, time_us: int) -> None:
-        """Play the entries up to a time, inclusive."""
+        """Process the heap's entries up to ``time_us``, inclusive."""
         while self.heap and self.heap[0][0] <= time_us:
             now, _, entry_kind, argument = heappop(self.heap)
             self.handlers[entry_kind](now, argument)
@@ -106,7 +106,10 @@ class Kernel:
     # Nodes
 
     def start(self) -> None:
-        """Start all nodes at time 0, and report the delivery ratios of their links to nodes with ``link_quality``."""
+        """Start all nodes at time 0, and report the delivery ratios of their links to them.
+
+        Nodes whose class does not override `Node.link_quality` get no reports.
+        """
         for node in self.nodes:
             node.tells_all = not self.recorder.metrics_only
             node.start(0)

@@ -65,8 +65,8 @@ def check_time(time_us: int, slots: int, backoffs: int, interval_us: int, phase_
     """Return the time in µs at which a node checks the channel, after a back-off that begins at ``time_us``.
 
     ``slots``: the random length of the back-off. ``backoffs``: how often this frame has already found the channel busy.
-    ``interval_us``: the interval of wake-ups. ``phase_us``: when the receiver wakes up, if the sender knows it, else
-    -1.
+    ``interval_us``: the interval of wake-ups. ``phase_us``: the time of the receiver's first wake-up, or -1 if the
+    sender does not know it.
     """
     if backoffs:
         time_us += slots * (interval_us >> 3)
@@ -77,7 +77,7 @@ def check_time(time_us: int, slots: int, backoffs: int, interval_us: int, phase_
 
 
 def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
-    """Return how long, in µs, wake-ups before ``time_us`` keep a node awake that never hears a frame.
+    """Return how many µs a node that hears no frame is awake before ``time_us``, for its checks of the channel.
 
     The node first wakes up at ``phase_us``, then every ``interval_us``.
     """
@@ -88,9 +88,10 @@ def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
 
 
 def checks_between_us(phase_us: int, interval_us: int, start_us: int, end_us: int) -> int:
-    """Return how long, in µs, wake-ups in [start_us, end_us) keep a node awake that hears no frame.
+    """Return how many µs a node that hears no frame is awake in [start_us, end_us), for its checks of the channel.
 
-    ``phase_us``, ``interval_us``: as in `checks_us`. The result is 0 for a radio that never sleeps (an interval of 0).
+    The node first wakes up at ``phase_us``, then every ``interval_us``. The result is 0 for a radio that never sleeps
+    (an interval of 0).
     """
     if interval_us == 0:
         return 0

@@ -256,7 +256,7 @@ class Radio:
 
     @staticmethod
     def from_dict(values: Any) -> Radio:
-        """Return the radio described by the result of `to_dict`. Raises ScenarioError that names a wrong field."""
+        """Return the radio that the plain values of `to_dict` describe. Raises ScenarioError for a wrong field."""
         known_fields = [field.name for field in fields(Radio)]
         if not isinstance(values, Mapping):
             raise ScenarioError(f"radio is {values!r}; it must be an object with fields: {', '.join(known_fields)}")
@@ -269,7 +269,7 @@ class Radio:
 
 
 def count_fragments(frame_B: int, max_frame_B: int) -> int:
-    """Return the number of fragments of a frame; 1 if it is sent whole. ``max_frame_B``: see `Radio`."""
+    """Return the number of fragments of a frame; 1 if it is sent whole, as always if ``max_frame_B`` is 0."""
     if max_frame_B == 0 or frame_B <= max_frame_B:
         return 1
     return -(-frame_B // max(1, max_frame_B - FRAGMENT_HEADER_B))

@@ -87,7 +87,8 @@ def range_events(
 ) -> list[Publish]:
     """Return ``count`` publications, each at one of ``nodes`` with a value of each dimension.
 
-    The first is published at ``start_s``, each further one ``every_s`` later. Errors are as in `range_queries`.
+    The first is published at ``start_s``, each further one ``every_s`` later. ``dimensions``: "key minimum maximum" for
+    each dimension. Raises ScenarioError or ParameterError for arguments out of range.
     """
     spaces = _read_dimensions(dimensions)
     publications = []

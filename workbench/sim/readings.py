@@ -72,7 +72,7 @@ class Readings:
     ) -> str:
         """Return the latest reading at or before ``time_s`` as attributes in text.
 
-        The other parameters are not used; `SensorField` has the same method with them.
+        The other parameters are ignored; the method `SensorField.attributes`, which has the same signature, uses them.
         """
         time_index = max(0, bisect_right(self.times_us, round(time_s * 1e6)) - 1)
         return ", ".join(

@@ -171,7 +171,7 @@ class Columns:
         return self.listed(self.where(event=events))
 
     def listed(self, rows: np.ndarray) -> list[Row]:
-        """Return ``rows`` as `Row` objects."""
+        """Return the trace rows with the numbers ``rows`` as `Row` objects."""
         return list(map(Row, rows.tolist(), *self._read_cells(rows, Row._fields[1:]))) if len(rows) else []
 
     def tuples(self, rows: np.ndarray, *names: str) -> Iterator[tuple[Any, ...]]:

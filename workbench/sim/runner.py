@@ -50,7 +50,7 @@ def run(
             f"{option} does not work on motes; leave it out: runs on motes use the reference engine and record a trace"
         )
     if not hasattr(on, "play"):
-        raise ParameterError(f"on is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
+        raise ParameterError(f"the argument `on` is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
     return on.play(scenario, progress)
 
 
@@ -60,9 +60,10 @@ def play(
     record: str = "trace",
     progress: Callable[[float], Any] | None = None,
 ) -> Run:
-    """Play a scenario in the simulator, as `run` does, but without the warning about late workload items.
+    """Play a scenario in the simulator and return the run; do not warn of workload items that start after its end.
 
-    A sweep would warn once per process, and the lab at every change. In both, `Run.explain` names such items.
+    The parameters are those of `run`, which warns. A sweep would warn once per process, the graphical lab at every
+    change; there `Run.explain` names such items.
     """
     engine = checked_engine(engine)
     reason = 'engine="reference" was requested'

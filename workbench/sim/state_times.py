@@ -113,7 +113,7 @@ class RadioLedger:
             self._settle_at = max(_ENTRIES_AT_ONCE, 2 * len(self._entries))
 
     def settle(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Add up the ledger's entries that can no longer change after ``now``; return the other entries, in order."""
+        """Add to the totals the ``entries`` (intervals of radios) that are final at time ``now``; return the rest."""
         _cut_transmissions(entries)
         entries = self._add_receptions(entries, now)
         is_open = _is_transmission(entries) & (entries["end"] > now)
@@ -125,7 +125,7 @@ class RadioLedger:
     def finish(self, end_us: int, entries: np.ndarray | None = None) -> np.ndarray:
         """Return the time in each state, int64 (nodes, len(STATES)) in µs, of a run that ended at ``end_us``.
 
-        ``entries``: the entries that are not added up yet, if they are stored outside the ledger.
+        ``entries``: the intervals of radios that are not added up yet, or None if this object stores them.
         """
         final_entries = np.array(self._entries, ENTRY) if entries is None else entries
         self._entries = []
@@ -148,7 +148,7 @@ class RadioLedger:
         return states_us
 
     def _find_idle_checks(self, end_us: int, covered_us: np.ndarray) -> np.ndarray:
-        """Return how long, in µs, each node's checks at wake-ups took while no frame was in the air.
+        """Return how many µs each node checked the channel, at its wake-ups, while no frame was in the air.
 
         ``end_us``: the end of the run. ``covered_us``: the end of each node's last busy interval.
         """
@@ -164,9 +164,10 @@ class RadioLedger:
         return idle_us
 
     def _add_receptions(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Return ``entries`` with new entries for the nodes that woke up during a finished strobe.
+        """Return ``entries`` and the receptions of nodes that woke up during a strobe (repeated copies of a frame).
 
-        A strobe is finished if it ended by ``now``. Its own entry becomes an entry of the kind FRAME.
+        ``entries``: intervals of the nodes' radios. Only strobes that ended by ``now`` count; each becomes an entry of
+        the kind FRAME.
         """
         strobe_indices = np.flatnonzero((entries["kind"] == STROBE) & (entries["end"] <= now))
         if not len(strobe_indices):
@@ -216,7 +217,7 @@ def _is_transmission(entries: np.ndarray) -> np.ndarray:
 def _cut_transmissions(entries: np.ndarray) -> None:
     """Shorten the transmissions during which their node failed: they end at the failure.
 
-    ``entries``: intervals of the ledger, changed in place.
+    ``entries``: intervals of the nodes' radios, changed in place.
     """
     for failure_index in np.flatnonzero(entries["kind"] == FAILURE).tolist():
         earlier_entries, failed_us = entries[:failure_index], entries["start"][failure_index]
@@ -242,14 +243,15 @@ def add_up(
     hearers: Any,
     phases_us: Any,
 ) -> None:
-    """Add entries of the ledger, in order of their start, to the totals of each node.
+    """Add intervals of the nodes' radios, in order of their start, to the totals of each node.
 
-    The module's docstring explains the unions, by which the totals are computed. Takes lists or arrays, as Python is
-    faster with lists and numba needs arrays. ``starts`` to ``kinds`` are the columns of the entries. Union j of node i
-    is ``unions_us[j * n + i]`` in a network of n nodes, and ``covered_us`` of this index is the end of the union's last
-    interval. ``unions_us`` to ``covered_checks_us`` are changed in place. ``longest_overheard_us``: the longest time
-    that a node overhears one frame. ``interval_us``: the interval of wake-ups, or 0. ``first`` to ``phases_us``: see
-    `RadioLedger`.
+    Apart from two numbers, the arguments are lists, which are faster in Python, or arrays, which numba needs.
+    ``starts`` to ``kinds`` are the columns of the intervals. The totals are unions of intervals, which the docstring of
+    the module explains. Union j of node i is ``unions_us[j * n + i]`` in a network of n nodes, and ``covered_us`` of
+    this index is the end of the union's last interval. ``unions_us`` to ``covered_checks_us`` are changed in place.
+    ``longest_overheard_us``: the longest time that a node overhears one frame. ``interval_us``: the interval of
+    wake-ups, or 0. The nodes that hear node i are ``hearers[first[i] : first[i + 1]]``. ``phases_us``: when each node
+    first wakes up.
     """
     node_count = len(off_us)
     last_union = len(unions_us) - node_count

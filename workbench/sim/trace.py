@@ -267,7 +267,7 @@ def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
 def tally(table: pa.Table) -> tuple[Counts, Sizes]:
     """Return (counts, bytes): for each (event, message, reason) of a full trace the number of rows and bytes.
 
-    The result is that of `MetricsRecorder.tally`: "held" counts each pair of node and publication once.
+    Rows "held" are counted once for each pair of a node and a publication, as in a run without a trace.
     """
     events, event_names = codes(table.column("event"))
     messages, message_names = codes(table.column("message"))

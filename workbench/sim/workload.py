@@ -97,7 +97,11 @@ class Publish:
     stagger: bool = False
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Yield one publish action per reading and node; the parameters are those of `Subscribe.actions`."""
+        """Yield one publish action per reading and node.
+
+        ``index``: this item's position in the workload. ``nodes``: all nodes of the network. ``seed``: of the random
+        phases with ``stagger``.
+        """
         stop_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
         period_us = None if self.every_s is None else _to_us(self.every_s)
         for node in _select_nodes(self.at, nodes):
@@ -181,7 +185,10 @@ class Reinforce:
     stop_s: float | None = None
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Yield the reinforce actions of each node."""
+        """Yield the reinforce actions of each node.
+
+        ``index``: this item's position in the workload. ``nodes``: all nodes of the network.
+        """
         first_us, last_us, period_us = self._times_us(duration_us)
         for node in _select_nodes(self.at, nodes):
             for time_us in range(first_us, last_us, period_us):
@@ -221,7 +228,7 @@ def subscribe(
     checked_times_s = _check_period("expires_s", expires_s), *_check_interval(start_s, stop_s)
     if isinstance(what, Mapping):
         raise ScenarioError(
-            f"the parameter what is {what!r:.60}; it must compare values, in text such as {_suggest_comparison(what)!r}"
+            f"the argument `what` is {what!r:.60}; it must be text that compares, such as {_suggest_comparison(what)!r}"
         )
     what, attributes = _as_text_and_attributes(what, "TEMP GE 25")
     attributes_module.check_subscription(attributes, match_all)
@@ -255,7 +262,7 @@ def publish(
         key = attributes_module.key_of(what.key)
         if key.type == attributes_module.BLOB:
             raise ScenarioError(
-                f"the parameter what is a SensorField of {key.name}, a blob; it must be a key with numbers"
+                f"the argument `what` is a SensorField of {key.name}, a blob; it must be a key with numbers"
             )
     else:
         what, attributes = _as_text_and_attributes(what, "TEMP IS 25")
@@ -399,7 +406,7 @@ def check_unconstrained(items: Iterable[Item]) -> None:
 
 @lru_cache(maxsize=100_000)
 def _describe_constraints(text: str) -> str:
-    """Return why a publication is refused that has constraints, as a sentence; "" if it has IS attributes only."""
+    """Return a sentence that explains why a publication is refused for its constraints, or "" if it is not refused."""
     attributes = attributes_module.parse(text)
     if all(attribute.operator == attributes_module.IS for attribute in attributes):
         return ""
@@ -519,16 +526,16 @@ def _as_text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ..
     elif isinstance(what, (tuple, list)) and all(isinstance(item, attributes_module.Attribute) for item in what):
         attributes = tuple(attributes_module.check(attribute) for attribute in what)
     elif isinstance(what, (tuple, list)) and what and all(isinstance(part, str) for part in what):
-        raise ScenarioError(f"the parameter what is {what!r:.60}; pass one text with commas: {', '.join(what)!r:.60}")
+        raise ScenarioError(f"the argument `what` is {what!r:.60}; pass one text with commas: {', '.join(what)!r:.60}")
     else:
-        raise ScenarioError(f"the parameter what is {what!r:.60}; it must be text such as {example!r}")
+        raise ScenarioError(f"the argument `what` is {what!r:.60}; it must be text such as {example!r}")
     return attributes_module.to_text(attributes), attributes
 
 
 def _suggest_comparison(what: Mapping[Any, Any]) -> str:
     """Return a valid subscription for an error message, such as "TEMP GE 25".
 
-    It compares the values of the mapping ``what``, or is an example if they are not valid.
+    The constraints compare the values of the mapping ``what``. If these are not valid, the text is a fixed example.
     """
     try:
         equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(what))
@@ -544,9 +551,11 @@ def _check_at(at: Any) -> At:
         return (int(at),)
     node_numbers = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, bytes, Mapping)) else ()
     if not node_numbers or not all(is_whole(node) for node in node_numbers):
-        raise ScenarioError(f'at is {at!r:.60}; it must be a node number, a list of node numbers, or "all"')
+        raise ScenarioError(
+            f'the argument `at` is {at!r:.60}; it must be a node number, a list of node numbers, or "all"'
+        )
     if len(set(node_numbers)) < len(node_numbers):
-        raise ScenarioError(f"at is {at!r:.60}; it must name each node once")
+        raise ScenarioError(f"the argument `at` is {at!r:.60}; it must name each node once")
     return tuple(int(node) for node in node_numbers)
 
 

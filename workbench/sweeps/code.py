@@ -161,7 +161,7 @@ def sources(folder: str) -> bytes | None:
 
 
 def _check_loaded(protocols: Iterable[str]) -> None:
-    """Raise WorkbenchError if a module of `FOLDERS` or of these protocols was edited after this process loaded it."""
+    """Raise WorkbenchError if a module that runs with these protocols was edited after this process loaded it."""
     covered_modules = (
         *(f"{PACKAGE}.{name_of_folder}" for name_of_folder in FOLDERS),
         *(f"{_PROTOCOLS_MODULE}.{protocol}" for protocol in protocols),

@@ -37,7 +37,7 @@ class Design:
         raise NotImplementedError
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path of a varied parameter: label of its value} for point ``number``.
+        """Return {path of a varied parameter: label of its value in tables} for point ``number``.
 
         Tables show labels. The label of a number, text or boolean is the value itself, of any other value a short text.
         """
@@ -126,7 +126,7 @@ class Grid(Design):
 
     @property
     def paths(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The paths of the axes."""
+        """The path of each axis: the name of its varied parameter, such as "protocol.ttl"."""
         return tuple(axis.path for axis in self.axes)
 
     def __len__(self) -> int:
@@ -152,11 +152,11 @@ class Grid(Design):
         return {axis.path: axis.values[i] for axis, i in zip(self.axes, self.indices(number), strict=True)}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path of a varied parameter: label of its value} for point ``number``."""
+        """Return {path of a varied parameter: label of its value in tables} for point ``number``."""
         return {axis.path: axis.labels[i] for axis, i in zip(self.axes, self.indices(number), strict=True)}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of all values of the axis ``path``."""
+        """Return the labels (texts in tables) of all values of the varied parameter ``path``, such as "seed"."""
         return next(axis.labels for axis in self.axes if axis.path == path)
 
     def probes(self) -> Sequence[int]:
@@ -195,7 +195,7 @@ def grid(over: Mapping[str, Any]) -> Grid:
     """
     if not isinstance(over, Mapping) or not over:
         raise ScenarioError(
-            f'over is {over!r:.80}; it must be a mapping of paths to values: over={{"seed": range(30)}}'
+            f'the argument `over` is {over!r:.80}; it must be a mapping of paths to values: over={{"seed": range(30)}}'
         )
     return Grid(tuple(axis(path, choices) for path, choices in over.items()))
 

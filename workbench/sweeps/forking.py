@@ -72,7 +72,7 @@ class PointProcess:
         self._send(packed, timeout_s, memory_MB)
 
     def send_share(self, numbers: list[int]) -> None:
-        """Send the numbers of further points, which run after all points sent earlier."""
+        """Send the point process the numbers of further points; it runs them after those sent earlier."""
         self._send(numbers)
 
     def _send(self, *content: Any) -> None:
@@ -80,7 +80,7 @@ class PointProcess:
             self.connection.send_bytes(pickle.dumps(content))
 
     def receive(self) -> tuple[bytes, float]:
-        """Return the next rows, as the bytes of an Arrow stream of one batch, and the seconds that their points took.
+        """Return (next result rows as the bytes of an Arrow stream of one batch, seconds that their points took).
 
         The seconds do not include loading and compiling code.
 
@@ -111,7 +111,7 @@ class PointProcess:
 
 
 class Server:
-    """A separate process that forks point processes.
+    """A separate process that forks point processes, which run points (scenarios) of a sweep.
 
     The server ends at `close`, or when the process that created this object ends.
     """
@@ -134,7 +134,7 @@ class Server:
             )
 
     def fork(self) -> PointProcess:
-        """Fork a point process and return it."""
+        """Fork a process that runs points (scenarios of a sweep), and return its handle."""
         own_end, point_end = socket.socketpair()
         with point_end:
             pid, *_ = self._request(_FORK, 0, [point_end.fileno()])
@@ -237,7 +237,8 @@ def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mma
 def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
     """Kill a point process and wait for its end.
 
-    Return (process number, status, number of its running point or `_NO_POINT`, whether the point was late).
+    Return (process number, exit status, number of the point that it was running or `_NO_POINT`, whether this point
+    exceeded its time limit). ``shared_memory`` is {process number: memory shared with the process}.
     """
     os.kill(pid, signal.SIGKILL)  # No effect if the process has ended; its number is not reused before the waitpid.
     _, status = os.waitpid(pid, 0)
@@ -296,7 +297,11 @@ def _run_shares(connection: Connection, shared: mmap.mmap) -> None:
 
 
 def _run_share(plan: Any, numbers: list[int], timer: limits.Timer, connection: Connection, shared: mmap.mmap) -> bool:
-    """Run points and send their rows. Return False if a point ran out of memory: the process must then end."""
+    """Run the points ``numbers`` of ``plan`` and send their rows over ``connection``.
+
+    Return False if a point ran out of memory: the process must then end. ``shared`` is memory shared with the server,
+    to which the number of the running point is written.
+    """
     from workbench.sweeps.work import OUT_OF_MEMORY, run_point
 
     rows: list[Any] = []

@@ -40,12 +40,12 @@ class Timer:
         self._shared, self._offset = shared, offset
 
     def start(self) -> None:
-        """Start the timer, at the begin of a point."""
+        """Start the timer when a point begins to run."""
         if self._timeout_s is not None:
             self._arm(self._timeout_s, self._timeout_s + KILL_AFTER_S)
 
     def stop(self) -> None:
-        """Stop the timer, at the end of a point."""
+        """Stop the timer when a point ends."""
         if self._timeout_s is not None:
             self._arm(0.0, 0.0)
 
@@ -86,7 +86,7 @@ class _Itimerspec(ctypes.Structure):
 
 
 class Backstop:
-    """A timer of Linux that sends SIGKILL to this process. Raises OSError or AttributeError on other systems."""
+    """A timer of Linux that kills this process (SIGKILL). Raises OSError or AttributeError on other systems."""
 
     def __init__(self) -> None:
         if not sys.platform.startswith("linux"):
@@ -107,7 +107,7 @@ class Backstop:
 
 
 def backstop() -> Backstop | None:
-    """Return a `Backstop`, or None if this platform does not have such a timer."""
+    """Return a timer that kills this process (`Backstop`), or None if the platform does not have such a timer."""
     with suppress(OSError, AttributeError):
         return Backstop()
     return None

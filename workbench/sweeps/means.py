@@ -93,7 +93,8 @@ def interval(values: list[float]) -> tuple[float, float, int]:
 def clipped_interval(values: list[float], is_a_share: bool) -> tuple[float, float, float]:
     """Return (mean, low, high); low and high bound the mean with 95 % confidence, clipped to the metric's range.
 
-    The bounds are NaN for fewer than two values.
+    The range is 0 to 1 if ``is_a_share``, else at least 0 unless a value is negative. The bounds are NaN for
+    fewer than two values.
     """
     mean, half_width, _ = interval(values)
     low, high = mean - half_width, mean + half_width
@@ -103,5 +104,5 @@ def clipped_interval(values: list[float], is_a_share: bool) -> tuple[float, floa
 
 
 def share_interval(values: list[float]) -> tuple[float, float, float]:
-    """Return (mean, low, high) of shares; low and high bound the mean with 95 % confidence, clipped to [0, 1]."""
+    """Return (mean, low, high) of values from 0 to 1; low and high are the mean's 95 % interval, clipped to [0, 1]."""
     return clipped_interval(values, True)

@@ -32,7 +32,7 @@ _MOST_CACHED = 500  # texts of varied objects; each object may be a network
 
 
 class Point(NamedTuple):
-    """A point of a plan.
+    """A point of a plan: one scenario of a sweep.
 
     number      the point's number in the design
     point_key   a key that is computed without building the scenario (`Plan.point_key`)
@@ -56,7 +56,7 @@ class Plan:
 
     ``protocols`` are some of the sweep's protocols, which together refer to all user code of the sweep; runners send
     this code to workers. ``measure`` is a function from a run with its trace to further metrics, {name: number}.
-    ``codes`` has the digests of the code. With ``keeps_traces`` each row contains the trace of its run.
+    ``codes`` has the digests of the code. With ``keeps_traces`` each result contains the trace of its run.
     """
 
     scenario: Scenario
@@ -78,11 +78,11 @@ class Plan:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths of the varied parameters."""
+        """The paths of the varied parameters, such as "protocol.ttl"."""
         return tuple(self.design.paths)
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path of a varied parameter: label of its value} for point ``number``."""
+        """Return {path of a varied parameter: label of its value in tables} for point ``number``."""
         return self.design.labels(number)
 
     def overrides(self, number: int) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Plan:
         return dict(sorted(self.design.overrides(number).items(), key=lambda override: override[0].count(".")))
 
     def scenario_of(self, number: int) -> Scenario:
-        """Return the scenario of point ``number``. Raises one of the exceptions `values.WRONG` if it is invalid."""
+        """Return the scenario of point ``number``. Raises an exception of `values.WRONG` if a value is invalid."""
         return self.scenario.replace(**self.overrides(number))
 
     def text_of(self, number: int) -> str:
@@ -164,7 +164,7 @@ class Plan:
         return cached_entry[1]
 
     def point(self, number: int) -> Point:
-        """Return a point with its scenario's hash and the key of its result."""
+        """Return point ``number`` of the plan, with its scenario's hash and the key of its result."""
         scenario = self.scenario_of(number)
         key = self.key(scenario.hash, self.codes.digest(scenario.protocol))
         return Point(number, self.point_key(number), key, scenario.hash, scenario.seed, self.labels(number))
@@ -222,7 +222,7 @@ def _check_labels(labels: Mapping[str, Any]) -> None:
 
 
 def _examples(protocols: Iterable[Protocol]) -> tuple[Protocol, ...]:
-    """Return protocols that together contain all user code.
+    """Return some of ``protocols`` that together refer to all user code.
 
     Of several protocols whose user code has the same names (`user_code.of`), only the last is returned.
     """

@@ -67,7 +67,10 @@ class ProcessRunner:
         return f"ProcessRunner({self.processes})"
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run the points ``numbers`` and yield their rows, a few times a second."""
+        """Run the points ``numbers`` of ``plan`` and yield their result rows, a few times a second.
+
+        ``report_progress`` is called after each wait, so that the display is updated.
+        """
         group = self._group = ProcessGroup(
             min(self.processes, len(numbers)), pack(plan), self.timeout_s, self.memory_MB
         )
@@ -158,7 +161,7 @@ class _Member:
         self.process.send_share(share)
 
     def remove_finished(self, points: int) -> None:
-        """Remove the first ``points`` points from the running share, because their rows have arrived."""
+        """Remove the first ``points`` points from the share (list of points) that runs now: their rows have arrived."""
         self.progress_s = time.monotonic()
         for _ in range(points):
             self.shares[0].popleft()
@@ -199,7 +202,7 @@ class ProcessGroup:
         return _Member(process, is_new)
 
     def gather(self, shares: Shares) -> Iterator[pa.RecordBatch | Failure]:
-        """Wait at most `POLL_S` seconds, then yield the batches of rows and the failures that have arrived.
+        """Wait at most `POLL_S` seconds, then yield the batches of result rows and the failures that have arrived.
 
         Points of a process that has ended are put back into the queue ``shares``.
         """
@@ -224,9 +227,9 @@ class ProcessGroup:
             yield batch
 
     def _handle_end(self, member: _Member, shares: Shares) -> Iterator[Failure]:
-        """Put the unfinished points of an ended process back into the queue ``shares``.
+        """Put the unfinished points of the ended process ``member`` back into the queue ``shares``.
 
-        Yield a failure for a point that exceeded the time limit or ended two processes.
+        Yield a failure for a point that exceeded the time limit, or during which a process ended for the second time.
         """
         self._members.remove(member)
         cause, is_late, number = member.process.end()
@@ -269,7 +272,7 @@ class ProcessGroup:
                 member.process.end()
 
     def release(self) -> None:
-        """Return the idle processes to the pool, for the next sweep."""
+        """Return the group's processes, which are idle now, to the pool of processes for the next sweep."""
         for member in self._members:
             _pool.take_back(member.process)
         self._members = []
@@ -285,7 +288,7 @@ class _Pool:
         self._timer: threading.Timer | None = None
 
     def process(self) -> tuple[PointProcess, bool]:
-        """Return (a point process, whether it is new); the process is an idle one if possible."""
+        """Return (process for running points, whether the process is new); take an idle process if possible."""
         with self._lock:
             while self._idle:
                 process = self._idle.pop()
@@ -324,7 +327,7 @@ _pool = _Pool()
 
 
 def _replace_pool() -> None:
-    """Replace the pool in a forked child of this process, which must not use the server of its parent."""
+    """Give a forked child its own pool of worker processes; it must not use its parent's fork server."""
     global _pool
     _pool = _Pool()
 

@@ -34,12 +34,12 @@ class TerminalLine(Display):
         self._width = 0
 
     def show(self, share: float, text: str) -> None:
-        """Overwrite the line with the text."""
+        """Overwrite the progress line with ``text``."""
         self._width = max(self._width, len(text))
         print(f"\r{text:{self._width}}", end="", file=sys.stderr, flush=True)
 
     def close(self, summary: str) -> None:
-        """Overwrite the line with the summary, and end it."""
+        """Overwrite the progress line with ``summary``, and begin a new line."""
         self.show(1.0, summary)
         print(file=sys.stderr, flush=True)
 
@@ -117,7 +117,7 @@ class Progress:
         return time.perf_counter() - self._begin
 
     def advance(self, points: int, failed: int = 0) -> None:
-        """Count ``points`` more finished points, ``failed`` of which failed."""
+        """Count ``points`` more finished points of the sweep, ``failed`` of which failed; update the display."""
         self.done += points
         self.failed += failed
         self._pace.add(time.perf_counter(), points)

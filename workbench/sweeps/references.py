@@ -85,9 +85,9 @@ class Walk:
         self._known = dict.fromkeys(self.packages, True)
 
     def texts(self, thing: Any) -> Iterator[str]:
-        """Yield texts that change whenever the code of ``thing`` changes.
+        """Yield strings that change whenever the code of ``thing`` changes.
 
-        The texts do not contain addresses, file names or line numbers.
+        The strings do not contain addresses, file names or line numbers.
         """
         if isinstance(thing, (staticmethod, classmethod)):
             thing = thing.__func__
@@ -129,7 +129,10 @@ class Walk:
         yield from sorted(texts) if isinstance(thing, (set, frozenset)) else texts
 
     def _object_texts(self, thing: Any) -> Iterator[str]:
-        """Yield the texts of a module, of a callable that wraps a function, or of an object's class and fields."""
+        """Yield strings that change whenever the code or content of the object ``thing`` changes.
+
+        ``thing`` is a module, a wrapper of a function, or another object, of which class and fields count.
+        """
         if isinstance(thing, ModuleType):
             yield from self._module_texts(thing)
         elif isinstance(thing, property):
@@ -152,7 +155,7 @@ class Walk:
                 yield pickle.dumps(thing, protocol=4).hex()
 
     def _module_texts(self, module: ModuleType) -> Iterator[str]:
-        """Yield the texts of a whole module: functions, classes and constants.
+        """Yield strings that change with the code of a whole module: its functions, classes and constants.
 
         Mutable variables are left out here; they count only if a function refers to them by name.
         """
@@ -194,7 +197,7 @@ class Walk:
         self._note_untracked(function)
 
     def _attribute_texts(self, modules: list[ModuleType], names: list[str]) -> Iterator[str]:
-        """Yield `texts` of the attributes called ``names`` of the user's ``modules`` and their submodules."""
+        """Yield strings that change with the code of the attributes ``names`` of ``modules`` and their submodules."""
         visited = set()
         while modules:
             module = modules.pop()
@@ -247,7 +250,7 @@ class Walk:
 
 
 def _describe_untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
-    """Return a text on an instruction that a walk cannot follow, such as "reads files (open)"; "" for any other.
+    """Return a text on an instruction that no digest of the code covers: "reads files (open)"; "" for any other.
 
     ``step`` is an instruction of a function, ``names`` are the function's globals.
     """

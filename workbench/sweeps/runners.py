@@ -19,7 +19,7 @@ class Runner(Protocol):
     """The interface of a runner, which runs points of a plan and yields their rows as the points finish."""
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run the points ``numbers`` and yield lists of rows as the points finish.
+        """Run the points ``numbers`` of ``plan`` and yield lists of result rows as the points finish.
 
         The caller stores each list before it continues the iterator, so yielded rows survive an interruption.
         The runner may call ``report_progress`` with the estimated number of finished points whose rows it has not
@@ -32,7 +32,7 @@ class LocalRunner:
     """A runner that runs points one after the other in this process, without a time limit: for tests and debugging."""
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run the points ``numbers`` and yield their rows one by one."""
+        """Run the points ``numbers`` of ``plan`` and yield their result rows, each in a list of one."""
         for number in numbers:
             yield [run_point(plan, number)]
 

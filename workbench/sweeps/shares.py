@@ -57,12 +57,12 @@ class Shares:
         self._measured += points
 
     def put_back(self, numbers: list[int]) -> None:
-        """Put points back into the queue as one share, which is taken before new points."""
+        """Put the points ``numbers`` back into the queue as one share (list), which is taken before new points."""
         if numbers:
             self._returned.append(numbers)
 
     def halve(self, numbers: list[int]) -> None:
-        """Put points back into the queue as two shares, to isolate a point that ends its worker."""
+        """Put the points ``numbers`` back into the queue as two shares, to isolate a point that ends its worker."""
         middle = (len(numbers) + 1) // 2
         self.put_back(numbers[:middle])
         self.put_back(numbers[middle:])
@@ -75,9 +75,9 @@ class Shares:
 
 
 def _stride(points: int) -> int:
-    """Return the step with which points are taken: near the golden section of their number, and coprime to it.
+    """Return the step from one point to the next in running order: near the golden section of ``points``, coprime.
 
-    Since it is coprime, steps modulo ``points`` visit each point once.
+    Since the step is coprime to ``points``, the number of points, such steps modulo ``points`` visit each point once.
     """
     step = max(1, round(points * _GOLDEN))
     while math.gcd(step, points) > 1:

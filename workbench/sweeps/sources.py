@@ -2,8 +2,8 @@
 
 Code is sent by value where possible. Some objects (such as a cached function) are pickled by name only, and some
 modules are imported when a function is called. Then a worker needs the module, and imports it from the source text that
-the driver sends. If the file of a module was edited after the driver loaded it, a worker that imports the module raises
-an error.
+the sweep's process sends. If the file of a module was edited after that process loaded it, a worker that imports the
+module raises an error.
 
 Installed packages and this one are not sent, because a worker already has them.
 """
@@ -27,7 +27,7 @@ from workbench.sweeps.references import codes_in, is_of_user
 
 
 class Source(NamedTuple):
-    """A module's source text, the path of its file on the driver, and whether it is a package."""
+    """A module's source text, the path of its file where the sweep was started, and whether it is a package."""
 
     text: str
     path: str
@@ -146,7 +146,7 @@ def _loaded_codes(module: ModuleType, path: str) -> Iterator[CodeType]:
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """An importer that loads modules from the source texts ``sources``, which a driver has sent, not from files."""
+    """An importer that loads modules from ``sources``, texts received from the process that runs the sweep."""
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self._sources = sources

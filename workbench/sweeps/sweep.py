@@ -49,12 +49,12 @@ class Sweep:
         keep: str = "metrics",
     ) -> None:
         if keep not in RECORDS:
-            raise ScenarioError(f"keep is {keep!r:.60}{meant(keep, RECORDS)}; it must be one of {', '.join(RECORDS)}")
+            raise ScenarioError(f"`keep` is {keep!r:.60}{meant(keep, RECORDS)}; it must be one of {', '.join(RECORDS)}")
         self.plan = make_plan(scenario, over, engine, measure, keep == "trace")
         self._memory = MemoryStore()
 
     def remember(self, other: Sweep) -> None:
-        """Share the memory of another sweep: use the results in it, and add new results to it."""
+        """Use the results that the sweep ``other`` holds in memory, and store new results there too."""
         self._memory = other._memory
 
     @property
@@ -94,7 +94,8 @@ class Sweep:
             raise ScenarioError(f"runner is {runner!r}; it must be a ProcessRunner() or another object with run()")
         if out is None and self.plan.keeps_traces:
             raise ScenarioError(
-                'out is None; with keep="trace" it must be a folder for the traces: run(out="results/name")'
+                'the argument `out` is None; with keep="trace" it must be a folder for the traces: '
+                'run(out="results/name")'
             )
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
@@ -153,7 +154,7 @@ def _run_checked(plan: Plan, runner: Runner, numbers: Sequence[int], tracker: Pr
 
 
 def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
-    """Raise WorkbenchError if a row was computed by code that differs from the code of this process."""
+    """Raise WorkbenchError if a worker of ``runner`` computed ``row`` by code that differs from this process's."""
     if row.code and row.code != plan.code_of(row.number):
         raise WorkbenchError(
             f"a worker of {runner!r} has other code than this process: its digest for {plan.text_of(row.number)} is "

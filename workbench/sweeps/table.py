@@ -38,7 +38,7 @@ class SweepTable:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The paths of the varied parameters."""
+        """The paths of the varied parameters, such as "protocol.ttl"."""
         return self.plan.paths
 
     @cached_property
@@ -112,7 +112,7 @@ class SweepTable:
                     f"its axes are {', '.join(varied_paths)}"
                 )
         if x == by:
-            raise ParameterError(f"x and by are both {x!r}; they must be different")
+            raise ParameterError(f"the arguments `x` and `by` are both {x!r}; they must be different")
         metric_names = ("wall_s", *self.metrics)
         if y not in metric_names:
             raise ParameterError(

@@ -158,7 +158,7 @@ def pickle_functions(code_objects: Mapping[str, Callable[..., Any]]) -> bytes:
 
 
 def _walk(code_objects: Iterable[Any]) -> Walk:
-    """Return a `Walk` that has visited all code to which these functions and classes refer."""
+    """Search all code to which these functions and classes refer; return the finished search, a `Walk`."""
     code_objects = list(code_objects)
     walk = Walk(map(package_of, code_objects))
     for code_object in code_objects:
@@ -173,7 +173,7 @@ def _metrics_of_module(name: str) -> tuple[Any, Any]:
 
 
 def unpack(packed: bytes) -> Any:
-    """Register the user's code and attribute keys in this process, and return the ``work`` that `pack` received.
+    """Register the packed user code and attribute keys in this process, and return the packed object (see `pack`).
 
     Modules that were received with an earlier plan are unloaded.
     """

@@ -34,7 +34,7 @@ _EVERY_RUN_NEEDS = ("pandas", "workbench.sim.engine", "workbench.sim.metrics")
 
 
 class Row(NamedTuple):
-    """The result of a point.
+    """The result of a point (one scenario of a sweep).
 
     number     number of the point in the plan
     scenario   hash of its scenario; "" if the scenario is invalid
@@ -90,13 +90,13 @@ ROW_SCHEMA = pa.schema(
 
 
 def to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Return rows as one batch of `ROW_SCHEMA`."""
+    """Convert result rows to one Arrow batch with the columns of `ROW_SCHEMA`."""
     content = [{**row._asdict(), "seed": str(row.seed), "metrics": list(row.metrics.items())} for row in rows]
     return pa.RecordBatch.from_pylist(content, schema=ROW_SCHEMA)
 
 
 def to_batch_of_all(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Return rows as one batch of `ROW_SCHEMA`; a row that Arrow cannot store becomes the row of a failed point."""
+    """Convert result rows to one Arrow batch (`ROW_SCHEMA`); a row that Arrow cannot store becomes a failed point."""
     try:
         return to_batch(rows)
     except Exception:
@@ -118,7 +118,7 @@ def rows_from_table(table: pa.Table | pa.RecordBatch) -> list[Row]:
 
 
 def run_point(plan: Plan, number: int) -> Row:
-    """Run one point and return its row. An exception, for example in a user's filter, becomes the row's error."""
+    """Run point ``number`` of a plan and return its result. An exception, as in a filter, becomes the row's error."""
     compile_s = _first_imports_s()
     scenario, row = _begin_row(plan, number)
     if scenario is None:

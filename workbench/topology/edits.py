@@ -23,7 +23,10 @@ Link = tuple[int, int]
 
 
 def moved(graph: nx.DiGraph, positions_m: Mapping[int, tuple[float, float]]) -> nx.DiGraph:
-    """Return the network with some nodes moved. Raises ParameterError for an unknown node or a wrong (x_m, y_m)."""
+    """Return the network with some nodes moved; ``positions_m`` is {node: new position (x_m, y_m)}.
+
+    Raises ParameterError for an unknown node or an invalid position.
+    """
     arrays = to_arrays(graph)
     new_positions_m = arrays.positions_m.copy()
     for row, position in zip(_find_rows(arrays, positions_m), positions_m.values(), strict=True):
@@ -56,7 +59,10 @@ def has_link_rule(graph: nx.DiGraph) -> bool:
 
 
 def linked_again(graph: nx.DiGraph, rule: Mapping[str, Any]) -> nx.DiGraph:
-    """Return a network with the same nodes, linked by a rule that `link_rule` returned for another network."""
+    """Return a network with the same nodes at the same positions, and links made anew.
+
+    ``rule`` is the result of `link_rule` for another network: the arguments by which that network's links were made.
+    """
     return from_positions(dict(graph.nodes(data="pos")), **rule)
 
 
@@ -86,7 +92,7 @@ def without(graph: nx.DiGraph, nodes: Iterable[int] = (), links: Iterable[Link] 
     arrays, removed_nodes = to_arrays(graph), set(nodes)
     _find_rows(arrays, removed_nodes)
     if len(removed_nodes) == len(arrays.nodes):
-        raise ParameterError("nodes lists all nodes of the network; at least one must remain")
+        raise ParameterError("`nodes` lists all nodes of the network; at least one must remain")
     ends = np.array(sorted(removed_nodes), dtype=np.int64)
     is_retained_node = ~np.isin(arrays.nodes, ends)
     removed_arcs = {pair for a, b in links for pair in ((a, b), (b, a))}

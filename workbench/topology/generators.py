@@ -163,7 +163,7 @@ def from_positions(
 
 
 def as_propagation(value: object, default: Propagation) -> Propagation:
-    """Return a Propagation from a Propagation, None (the default) or a mapping of its parameters, as in recipes."""
+    """Return a Propagation from ``value``: a Propagation, a mapping of its parameters, or None for ``default``."""
     if value is None:
         return default
     if isinstance(value, Propagation):
@@ -192,7 +192,7 @@ def _check_area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[
 
 
 def _random_positions(arguments: dict[str, Any], attempt: int) -> np.ndarray:
-    """Return the positions (n, 2) of one attempt: draws 2i and 2i + 1 are node i's x and y."""
+    """Return random positions (n, 2): the random numbers 2i and 2i + 1 of this attempt are node i's x and y."""
     key = key_of((arguments["seed"], attempt), POSITION)
     shares = uniforms(key, np.arange(2 * arguments["nodes"])).reshape(-1, 2)
     return round_positions(shares * (arguments["width_m"], arguments["height_m"]))
@@ -220,9 +220,9 @@ def _describe_disconnected(arguments: dict[str, Any], radius_m: float) -> str:
 
 
 def _find_sufficient_radius(arguments: dict[str, Any], radius_m: float) -> float | None:
-    """Return a radius in m that connects the first attempt, searched in steps of 10 %.
+    """Return a radius in m, above ``radius_m``, at which the first random placement of the nodes is connected.
 
-    Returns None if such a network would exceed the limit of arcs.
+    The radius is increased in steps of 10 %. Returns None if the network would exceed the limit of arcs.
     """
     nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
     positions = _random_positions(arguments, 0)
@@ -243,7 +243,11 @@ def _make_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def _build_lossless(
     positions: np.ndarray, pairs: np.ndarray, recipe: dict[str, Any], nodes: np.ndarray | None = None
 ) -> nx.DiGraph:
-    """Return a graph with symmetric links between ``pairs`` of nodes; every link delivers all frames."""
+    """Return a graph with symmetric links between ``pairs`` of nodes; every link delivers all frames.
+
+    ``pairs`` has indices into ``positions``. ``nodes`` are the nodes' numbers (None: 0, 1, 2, ...). ``recipe`` records
+    the generator and its arguments.
+    """
     nodes = np.arange(len(positions)) if nodes is None else nodes
     arcs = np.concatenate((pairs, pairs[:, ::-1]))
     return build(nodes, positions, arcs, np.ones(len(arcs)), recipe=recipe)

@@ -134,7 +134,7 @@ def check(graph: nx.Graph) -> nx.DiGraph:
 
 
 def to_arrays(graph: nx.Graph) -> Arrays:
-    """Return the contents of a networkx graph as arrays in normal form.
+    """Return the contents of a networkx graph as sorted arrays: nodes, positions, arcs and delivery ratios.
 
     Raises ScenarioError if the graph cannot be a topology, for example if it has no nodes or parallel links.
     """
@@ -175,14 +175,20 @@ def is_number(value: Any) -> bool:
 
 
 def whole(name: str, value: Any, minimum: int, maximum: int) -> int:
-    """Return ``value`` as an int. Raises ParameterError unless it is a whole number in [minimum, maximum]."""
+    """Return ``value`` as an int. Raises ParameterError unless it is a whole number in [minimum, maximum].
+
+    ``name`` is the name of the value in the message.
+    """
     if not is_whole(value) or not minimum <= value <= maximum:
         raise ParameterError(f"{name} is {value!r:.60}; it must be a whole number from {minimum} to {maximum}.")
     return int(value)
 
 
 def number(name: str, value: Any, minimum: float, maximum: float, unit: str = "") -> float:
-    """Return ``value`` as a float. Raises ParameterError unless it is a number in [minimum, maximum]."""
+    """Return ``value`` as a float. Raises ParameterError unless it is a number in [minimum, maximum].
+
+    ``name`` and ``unit`` are the name and the unit of the value in the message.
+    """
     if not is_number(value) or not minimum <= value <= maximum:
         allowed_range = f"{minimum:g} to {maximum:g} {unit}".rstrip()
         raise ParameterError(f"{name} is {value!r:.60}; it must be a number from {allowed_range}.")

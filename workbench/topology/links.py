@@ -154,7 +154,11 @@ def _separate(
 def _complete_positions(
     links: list[tuple[int, int, float]], known: dict[int, tuple[float, float]]
 ) -> tuple[dict[int, tuple[float, float]], list[int]]:
-    """Return ({node: (x_m, y_m)}, estimated nodes): if some positions are known, the others are estimated."""
+    """Return the positions {node: (x_m, y_m)} of a testbed's nodes, and the nodes whose position is estimated.
+
+    ``links`` has (transmitter, receiver, delivery ratio), ``known`` the known positions. The missing ones are estimated
+    from the links. If no position is known, both results are empty.
+    """
     graph = _graph_of(links, 0.0)
     positions = {node: known[node] for node in graph if node in known}
     if not positions or len(positions) == len(graph):
@@ -171,7 +175,11 @@ def _build_network(
     recipe: dict[str, Any],
     **attributes: Any,
 ) -> nx.DiGraph:
-    """Return the network of links (transmitter, receiver, pdr); its nodes are laid out if ``positions`` is empty."""
+    """Return the network of links (transmitter, receiver, pdr); its nodes are laid out if ``positions`` is empty.
+
+    ``estimated`` are the nodes whose positions are estimated. ``recipe`` records the generator and its arguments.
+    ``attributes`` are further attributes of the graph.
+    """
     graph = _graph_of(links, min_pdr)
     nodes, positions = sorted(graph), positions or lay_out(graph)
     arcs = list(graph.edges(data="pdr"))

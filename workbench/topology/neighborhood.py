@@ -50,9 +50,9 @@ def _pairs_inside(sorted_nodes: np.ndarray, starts: np.ndarray, counts: np.ndarr
 def _pairs_across(
     sorted_nodes: np.ndarray, starts: np.ndarray, counts: np.ndarray, cells: np.ndarray, offset: tuple[int, int]
 ) -> np.ndarray:
-    """Return all pairs (p, 2) of a node and a node in the cell that is ``offset`` (dx, dy) away.
+    """Return all pairs (p, 2) of nodes whose cells in a square grid are ``offset`` (dx, dy) apart.
 
-    The other parameters are the results of `_sort_into_cells`.
+    The other parameters are the results of `_sort_into_cells`, which assigns each node to a cell.
     """
     index_of_cell = {cell: index for index, cell in enumerate(map(tuple, cells.tolist()))}
     dx, dy = offset

@@ -51,7 +51,7 @@ def office(
     nodes = whole("nodes", nodes, 1, MOST_NODES)
     rooms = whole("rooms", rooms, 2, 200)
     if rooms % 2:
-        raise ParameterError(f"rooms is {rooms}; it must be even: each side of the corridor has half of them.")
+        raise ParameterError(f"`rooms` is {rooms}; it must be even: each side of the corridor has half of them.")
     wall_dB, min_pdr = number("wall_dB", wall_dB, 0, 100, "dB"), number("min_pdr", min_pdr, 0.001, GOOD_PDR)
     propagation = as_propagation(propagation, OFFICE)
     seed = whole("seed", seed, 0, 2**63 - 1)
@@ -74,15 +74,18 @@ def office(
 
 
 def attempt_of(recipe: Mapping[str, Any], positions_m: np.ndarray) -> int:
-    """Return the number of the attempt (0, 1, ...) at which `office` drew these positions (n, 2) from its recipe.
+    """Return the number of the attempt (0, 1, ...) at which `office` drew the positions (n, 2) of a network.
 
-    Raises ParameterError if no attempt gives these positions.
+    ``recipe`` has the arguments with which `office` generated the network. Raises ParameterError if no attempt gives
+    these positions.
     """
     for attempt in range(_TRIES):
         floor = Floor(recipe["rooms"] // 2, (recipe["seed"], attempt))
         if np.array_equal(floor.place(recipe["nodes"]), positions_m):
             return attempt
-    raise ParameterError("positions_m is not what the office's recipe generates; pass the network as it was generated")
+    raise ParameterError(
+        "`positions_m` are not the positions that `office` generates; pass the network as it was generated"
+    )
 
 
 Segment = list[tuple[float, float]]
@@ -145,9 +148,9 @@ class Floor:
         return positions[np.lexsort((positions[:, 1], positions[:, 0]))]
 
     def _in_corridor(self, spread: np.ndarray) -> np.ndarray:
-        """Return positions (n, 2) in m, spread along the corridor and at most a quarter of its width from its axis.
+        """Return positions (n, 2) in m, spread along the corridor and near its axis (within a quarter of its width).
 
-        ``spread`` (n, 2) has draws in [0, 1).
+        ``spread`` (n, 2) has a pair of random numbers in [0, 1) for each position.
         """
         step_m = self.width_m / len(spread)
         x = (np.arange(len(spread)) + 0.3 + 0.4 * spread[:, 0]) * step_m
@@ -155,10 +158,11 @@ class Floor:
         return np.column_stack((x, y))
 
     def _in_rooms(self, spread: np.ndarray) -> np.ndarray:
-        """Return positions (n, 2) in m in the modules of the rooms; ``spread`` (n, 2) has draws in [0, 1).
+        """Return positions (n, 2) in m in the rooms, whose floor consists of square modules.
 
-        The modules get motes in turn, in a random order, so their numbers of motes differ by at most one. The motes of
-        a module take its four quarters in turn, so that they are not on top of each other.
+        ``spread`` (n, 2) has a pair of random numbers in [0, 1) for each position. The modules get motes in turn, in a
+        random order, so their numbers of motes differ by at most one. The motes of a module take its four quarters in
+        turn, so that they are not on top of each other.
         """
         modules = 2 * self.columns
         draw = uniforms(key_of(self.draw, ROOM), 2 * self.columns + np.arange(2 * modules)).reshape(2, modules)

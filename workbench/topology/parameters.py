@@ -92,7 +92,10 @@ PROPAGATION: dict[str, tuple[Parameter, ...]] = {
 
 
 def table_of(kind: str) -> tuple[Parameter, ...]:
-    """Return the parameter table of a generator; for a plug-in, its ``parameters``, or a table from its signature."""
+    """Return the parameter table of generator ``kind``.
+
+    For a user's own generator, this is the generator's attribute ``parameters``, or a table made from its signature.
+    """
     if kind in TABLES:
         return TABLES[kind]
     if kind == "from_positions":
@@ -106,7 +109,7 @@ def of_network(graph: nx.DiGraph) -> dict[str, Parameter]:
     """Return {path: parameter} for the arguments of a network's generator that `Scenario.replace` can change.
 
     A path is "topology.nodes" or "topology.propagation.exponent". The default of a parameter is its present value. The
-    result is empty for a network without a recipe, such as an edited network.
+    result is empty for a network that does not record its generator, such as an edited network.
     """
     recipe = graph.graph.get("recipe")
     if recipe is None:
@@ -123,7 +126,10 @@ def of_network(graph: nx.DiGraph) -> dict[str, Parameter]:
 
 
 def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return {parameter: value} of generator ``kind``: values from ``recipe``, and defaults for all others."""
+    """Return {parameter: value} of generator ``kind``, for a form of the user interface.
+
+    A value is the argument in ``recipe``, a network's recorded generator call, or the default if it is missing there.
+    """
     recipe = recipe or {}
     arguments = {**recipe, **(recipe.get("propagation") or {})}
     table = (*table_of(kind), *PROPAGATION.get(kind, ()))

@@ -109,8 +109,8 @@ def links_between(
     """Draw the links of ``nodes`` (n,) at ``positions_m`` (n, 2); return arcs (m, 2) and their ``pdr`` (m,).
 
     Delivery ratios follow from distance, walls and shadowing. Each of the ``walls`` (w, 2, 2) that the line between two
-    nodes crosses attenuates by ``wall_dB``. Shadowing and asymmetry of a link depend on ``draw``, (seed, attempt), and
-    on its two nodes, not on their positions.
+    nodes crosses attenuates by ``wall_dB``. Arcs that deliver less than ``min_pdr`` are omitted. Shadowing and
+    asymmetry of a link depend on its two nodes, not on their positions, and on ``draw``, (seed, number of the attempt).
     """
     pairs = pairs_within(positions_m, propagation.range_m(min_pdr, propagation.greatest_luck_dB))
     ends_m = positions_m[pairs]
@@ -132,7 +132,7 @@ def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
 
 
 def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """Return the sign of the side of the line from start to end on which the point lies."""
+    """Return on which side of the line from start to end a point lies: 1 or -1, or 0 if it lies on the line."""
     line_vector, point_vector = end - start, point - start
     return np.sign(line_vector[..., 0] * point_vector[..., 1] - line_vector[..., 1] * point_vector[..., 0])
 
@@ -143,7 +143,8 @@ def draw_links(
     """Draw the links of ``pairs`` (p, 2) of nodes; return arcs (m, 2) and their delivery ratios (m,).
 
     ``snr_dB`` (p,) is the signal-to-noise ratio of a pair without shadowing. Arcs that deliver less than ``min_pdr``
-    are omitted. ``draw`` is (seed, attempt). The draws of a link depend only on ``draw`` and on the link's two nodes.
+    are omitted. ``draw`` is (seed, number of the attempt). The random numbers of a link depend only on ``draw`` and on
+    the link's two nodes.
     """
     lower_node, higher_node = pairs.min(axis=1), pairs.max(axis=1)
     shadowing = propagation.shadowing_dB * normals(link_keys(draw, SHADOWING, lower_node, higher_node))
@@ -170,15 +171,19 @@ def _snr_needed_dB(pdr: float, frame_B: int) -> float:
 
 
 def key_of(draw: tuple[int, int], purpose: int) -> int:
-    """Return the key of random draws for a ``purpose``, such as POSITION or ROOM; ``draw`` is (seed, attempt)."""
+    """Return the key of the random numbers for a ``purpose``, such as POSITION or ROOM.
+
+    ``draw`` is (seed, number of the attempt).
+    """
     seed, attempt = draw
     return draws.make_key(seed, purposes.TOPOLOGY, purpose, attempt)
 
 
 def link_keys(draw: tuple[int, int], purpose: int, transmitters: npt.ArrayLike, receivers: npt.ArrayLike) -> np.ndarray:
-    """Return a 64-bit key of random draws for each pair (transmitter, receiver) of two arrays of nodes.
+    """Return a 64-bit key for random draws for each pair (transmitter, receiver) of two arrays of nodes.
 
-    The key is ``draws.make_key(seed, TOPOLOGY, purpose, attempt, transmitter, receiver)``; ``draw`` is (seed, attempt).
+    The key is ``draws.make_key(seed, TOPOLOGY, purpose, attempt, transmitter, receiver)``. ``draw`` is (seed, attempt);
+    ``purpose`` is a number for the quantity to be drawn, such as SHADOWING.
     """
     keys = np.array([key_of(draw, purpose)], dtype=np.uint64)
     for nodes in (transmitters, receivers):
@@ -197,6 +202,6 @@ def uniforms(keys: int | np.ndarray, counters: npt.ArrayLike) -> np.ndarray:
 
 
 def normals(keys: np.ndarray) -> np.ndarray:
-    """Return a standard normal number, cut off at ±3, for each key of random draws."""
+    """Return a standard normal random number, cut off at ±3, for each of these 64-bit ``keys``."""
     radius = np.sqrt(-2.0 * np.log(1.0 - uniforms(keys, 0)))
     return np.clip(radius * np.cos(2.0 * np.pi * uniforms(keys, 1)), -CUT_OFF, CUT_OFF)

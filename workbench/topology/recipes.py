@@ -41,9 +41,9 @@ KINDS: dict[str, Callable[..., nx.DiGraph]] = {
 
 
 def generator_of(kind: Any) -> Any:
-    """Return the generator function of this name, or None if it is unknown.
+    """Return the network generator named ``kind``, such as "grid", or None if the name is unknown.
 
-    ``kind`` is the kind in a recipe, such as "grid". Plug-ins can add generators.
+    Plug-ins can add generators.
     """
     if not isinstance(kind, str):
         return None
@@ -54,7 +54,10 @@ def generator_of(kind: Any) -> Any:
 
 
 def _with_recipe(kind: str, function: Callable[..., nx.Graph]) -> Callable[..., nx.DiGraph]:
-    """Return a plug-in's generator, wrapped so that its networks are in normal form and have a recipe."""
+    """Return a plug-in's generator, wrapped so that its networks are in normal form and record their arguments.
+
+    ``kind`` is the generator's name, ``function`` the unwrapped generator.
+    """
 
     @wraps(function)
     def generate(*arguments: Any, **keywords: Any) -> nx.DiGraph:
@@ -124,7 +127,8 @@ def regenerated(graph: nx.Graph, changes: Mapping[str, Any]) -> nx.DiGraph:
     graph     a network from a generator, unedited
     changes   {argument: value}; "propagation.exponent" is the exponent of the argument ``propagation``
 
-    Raises ScenarioError for a network without a recipe, an unknown argument, and arguments that the generator refuses.
+    Raises ScenarioError if ``graph`` does not record its generator, if an argument is unknown, or if the generator
+    refuses an argument.
     """
     recipe = to_dict(graph).get("recipe")
     if recipe is None:
@@ -156,7 +160,10 @@ def regenerated(graph: nx.Graph, changes: Mapping[str, Any]) -> nx.DiGraph:
 
 
 def argument_paths(recipe: Mapping[str, Any]) -> list[str]:
-    """Return the names of a recipe's arguments that `regenerated` can change, such as "propagation.exponent"."""
+    """Return the names of a generator's arguments that `regenerated` can change, such as "propagation.exponent".
+
+    ``recipe`` is the record of the generator's call: its name and arguments.
+    """
     paths = []
     for name, value in recipe.items():
         if isinstance(value, Mapping):
@@ -168,7 +175,7 @@ def argument_paths(recipe: Mapping[str, Any]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _generate_once(text: str) -> nx.DiGraph:
-    """Return the network of a recipe's JSON text; the result is cached, so the points of a sweep share it."""
+    """Return the network of a recipe (generator and arguments) in JSON; cached, so a sweep's scenarios share it."""
     return nx.freeze(_from_recipe(json.loads(text)))
 
 

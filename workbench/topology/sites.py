@@ -30,10 +30,10 @@ PLACES = ("spread", "random")
 
 
 def spread(graph: nx.Graph, count: int) -> tuple[int, ...]:
-    """Return ``count`` nodes far apart, first the node in the middle; ties go to the lowest number.
+    """Return ``count`` nodes far apart, first the node in the middle.
 
-    Each site takes one search of the network. A node without a path from the earlier sites counts as farthest. Raises
-    ParameterError if ``count`` is larger than the number of nodes.
+    Each further node has the most hops to the nearest of the earlier ones; ties go to the lowest number. A node without
+    a path from the earlier ones counts as farthest. Raises ParameterError if ``count`` exceeds the number of nodes.
 
     >>> from workbench.topology import line
     >>> spread(line(9), 3)
@@ -59,8 +59,8 @@ def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
     """Return the network with nodes numbered from 0: the nodes of ``first``, then the others in their order.
 
     So parameters with node numbers, such as ``roots=(0, 1, 2)``, have the same meaning in different networks. The new
-    network has no recipe, so a scenario stores all its nodes and links. Raises ParameterError for an unknown or
-    repeated node.
+    network does not record a generator, so a scenario stores all its nodes and links. Raises ParameterError for an
+    unknown or repeated node.
     """
     graph = check(graph)
     first = list(first)

@@ -62,7 +62,7 @@ def _average_links(source: object) -> list[tuple[int, int, float]]:
 
 
 def _ends_in(row: Row) -> tuple[int, int]:
-    """Return (transmitter, receiver), the first two cells of a row. Raises DataError if both are the same node."""
+    """Return the link (transmitter, receiver) in the first two cells of a row. Raises DataError if both are equal."""
     transmitter, receiver = (node_in(row, *cell) for cell in zip(("transmitter", "receiver"), row.values, strict=False))
     if transmitter == receiver:
         raise DataError(f"{row.location}: node {transmitter} has a link to itself; remove the row.")

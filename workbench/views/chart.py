@@ -65,6 +65,7 @@ def line_chart(
 
     A series is a `Series` or a dict with its fields (name, x, y, and optionally low and high). Points that are
     not finite are left out and interrupt the line. Values outside ``y_range`` are drawn at the edge of the chart.
+    ``note``: a line of small text in the chart.
     Raises ParameterError if the lists of a series differ in length.
     """
     lines = [_check_series(item) for item in series]

@@ -252,17 +252,17 @@ class Drawing:
     # Many items of one style; empty arrays add nothing
 
     def segments(self, ends: np.ndarray, **look: Any) -> None:
-        """Add lines of one style, as `Segments`; ``look``: their style, such as ``colour``."""
+        """Add a line for each row (x0, y0, x1, y1) of ``ends``, as `Segments`; ``look``: style, such as ``colour``."""
         if len(ends):
             self.items.append(Segments(ends, **look))
 
     def circles(self, centers: np.ndarray, radius: float, **look: Any) -> None:
-        """Add circles of one style, as `Circles`; ``look``: their style, such as ``fill``."""
+        """Add a circle at each position in ``centers``, as `Circles`; ``look``: their style, such as ``fill``."""
         if len(centers):
             self.items.append(Circles(centers, radius, **look))
 
     def polygons(self, corners: np.ndarray, **look: Any) -> None:
-        """Add polygons of one style, as `Polygons`; ``look``: their style, such as ``fill``."""
+        """Add polygons, as `Polygons`; ``corners``: shape (polygons, corners of each, 2); ``look``: their style."""
         if len(corners):
             self.items.append(Polygons(corners, **look))
 
@@ -449,7 +449,8 @@ def font(size: float) -> Any:
 def _head_triangles(ends: np.ndarray, head: float | np.ndarray, at: float) -> np.ndarray:
     """Return the corners of triangular arrow heads, shape (arrows, 3, 2). No arrow may have length 0.
 
-    The parameters are those of `Drawing.arrows`.
+    ``ends``: a row (x0, y0, x1, y1) for each arrow. ``head``: length of the heads in px. ``at``: position of each head
+    along its line, 0 to 1.
     """
     start_points, direction = ends[:, :2], ends[:, 2:] - ends[:, :2]
     head_vectors = direction / np.hypot(direction[:, :1], direction[:, 1:]) * np.reshape(head, (-1, 1))

@@ -50,7 +50,11 @@ def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH
 def lifetime_map(
     energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, dark: bool = False
 ) -> Drawing:
-    """Draw a map with a disc for each node: its area is proportional to the charge in the states that `plot` draws."""
+    """Draw a map with a disc for each node; its area is proportional to the charge that the node used.
+
+    ``states``: the radio states whose charge counts. None means all states, but idle listening only if it takes less
+    than nine tenths of the charge. ``dark``: draw for a dark background.
+    """
     drawn_states = _choose_states(energy, states)
     hidden_titles = [TITLES[state] for state in COLOURS if state not in drawn_states]
     metric = "charge in mC" + (f", without {', '.join(hidden_titles)}," if hidden_titles else "")
@@ -60,7 +64,11 @@ def lifetime_map(
 
 
 def _choose_states(energy: Energy, states: Sequence[str] | None) -> list[str]:
-    """Return the states to draw, from the bottom of a bar upwards. Raises ParameterError for an unknown state."""
+    """Return the radio states to draw, from the bottom of a bar upwards.
+
+    ``states``: the states that the caller wants; None: all, but idle listening only if it takes less than nine tenths
+    of the charge. Raises ParameterError for an unknown state.
+    """
     if states is None:
         return [state for state in COLOURS if state != "idle" or _share(energy, state) < _MOSTLY_IDLE]
     for state in states:
@@ -114,7 +122,7 @@ def _draw_bars(charge_mC: pd.DataFrame, note: str, width: int, height: int) -> D
 
 
 def _draw_legend(drawing: Drawing, states: list[str]) -> float:
-    """Draw the states' colours with their names; return the lower end of the legend in px."""
+    """Draw a legend with the colours and names of radio states; return its lower end in px."""
     x, y = 14.0, 20.0
     for state in states:
         entry_width = 18 + text_width(TITLES[state], SIZE) * 1.06 + 16

@@ -38,7 +38,11 @@ def save_html(
 
 
 def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None) -> str:
-    """Return the HTML of the page that `save_html` writes."""
+    """Return an HTML page with the player, further figures and the metrics of a run.
+
+    ``extra``: a (title, text, figure) for each further section. ``event``: show only this event, given as (origin,
+    sequence); None: all events.
+    """
     from workbench.views.player.dissections import dissect_first
     from workbench.views.player.embed import SMALL, browser_file, name_of, player_html
     from workbench.views.player.payload import pack
@@ -90,7 +94,7 @@ def _embed_figures(figures: list[Any]) -> tuple[str, list[str]]:
 
 
 def _svg_without_record(figure: Drawing) -> str:
-    """Return a figure as SVG without the record of its runs, which the head of the page already contains."""
+    """Return a figure as SVG without its record (how to reproduce it), which the head of the page already contains."""
     return replace(figure, record=None).to_svg()
 
 

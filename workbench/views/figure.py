@@ -77,9 +77,11 @@ def draw(
     dark: bool = False,
     message: int | None = None,
 ) -> Drawing:
-    """Return the drawing that `network_drawing` makes, drawn from the `RunView` of a run (`views.seeing.see`).
+    """Return the state of a run at a time as a `Drawing`.
 
-    One `RunView` suffices for drawings at several times. The other parameters are those of `network_drawing`.
+    view: the layers of the run (`views.seeing.see`), which suffice for drawings at several times.
+    layers: names of the layers to draw, as on the player's buttons; None: the layers that the player shows at first.
+    message: index in ``view.paths`` of the message whose path is drawn; None: the path that the player shows at first.
     """
     scene = LayerScene(view, time_us, width, layers, message)
     map_drawing = scene.draw()

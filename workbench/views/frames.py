@@ -183,9 +183,9 @@ def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple
 
 
 def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
-    """Return the index of the message in ``paths.paths`` for each row of the trace in ``rows``; int32, shape (rows,).
+    """Return for each row of the trace in ``rows`` the message that its frame carries; int32, shape (rows,).
 
-    The index is -1 if the row does not belong to one of these messages.
+    A message is given by its index in ``paths.paths``; -1 if the frame belongs to none of these messages.
     """
     frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
     codes = {name: code for code, name in enumerate(columns.words["message"])}
@@ -206,8 +206,9 @@ def _losses_layer(
 ) -> Layer:
     """Return the layer of lost frames, with a row for each frame and node that lost the frame.
 
-    ``visible_us``: the time at which the mark of each frame disappears; the marks of its losses appear then. A row has
-    the weight 1 if the frame was addressed to the node, otherwise 0.
+    ``visible_us``: for each frame the time until which it is drawn on its link; then its losses are drawn. ``clock``:
+    the playback clock, by which a loss stays visible long enough. ``duration_us``: duration of the run. A row has the
+    weight 1 if the frame was addressed to the node, otherwise 0.
     """
     loss_rows = columns.where(event="lost")
     frame_of_loss = sent.of[loss_rows]
@@ -246,7 +247,7 @@ def _losses_layer(
 
 
 def _deliveries_layer(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
-    """Return the layer of deliveries, each of which is visible for a moment.
+    """Return the layer of deliveries, each of which is visible for a moment of playback (``clock``).
 
     The column ``value`` of its table is the number of the subscription to which the event was delivered.
     """

@@ -90,7 +90,10 @@ def inspect_node(run: Any, node: int, time_s: float | None = None) -> NodeState:
 
 
 def node_state(view: RunView, trace: pa.Table, node: int, time_us: int) -> NodeState:
-    """Return the state of a node at a time. ``view``: the run; ``trace``: its whole trace, from which counters come."""
+    """Return the state and the counters of a node at a time.
+
+    ``view``: the layers of the run, which show the state. ``trace``: the run's trace, from which counters come.
+    """
     alive_us = min(time_us, view.duration_us - 1)
     tables: dict[str, tuple[tuple[str, ...], Rows]] = {}
     matrices: list[tuple[int, tuple[int, ...]]] = []

@@ -99,7 +99,7 @@ class Look(NamedTuple):
     """The style in which rows of one kind are drawn.
 
     label: text in the legend; "" means no entry in the legend.
-    colour: ``#rrggbb`` for a light background; a dark page shows `palette.in_dark` of it.
+    colour: ``#rrggbb`` on a light background; on a dark one, `palette.in_dark` replaces this colour.
     size: a length as a multiple of a node's diameter: the diameter of nodes, discs, rings, crosses and packets, the
         width of lines, halves, arrows and tails, the distance of a label from its node. A label with a negative size is
         below its node.
@@ -157,7 +157,7 @@ class Section(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A diagram below the map with horizontal lanes, in which a layer's rows with the mark "strip" are bars.
+    """A diagram below the map with horizontal lanes. Each row of a layer with the mark "strip" is a bar in a lane.
 
     low, high: range of the x axis.
     lanes: names of the lanes, from the top.
@@ -175,7 +175,9 @@ class Panel(NamedTuple):
 class Layer:
     """Intervals that are shown and hidden together. Layers with the same ``name`` share one button in the player.
 
-    table, looks, words, mark: see the module's docstring.
+    table: the intervals as columns of equal length, sorted by ``from_us``.
+    looks: the styles of the rows. words: texts, to which the table refers by index.
+    mark: how rows are drawn, such as "disc" or "arrow", unless their look has a mark of its own.
     is_detail: whether the layer is drawn only if the map has space between its nodes.
     level: position in the order of drawing; None: the position of the layer's mark in `LEVELS`.
     of_path: whether only the rows of the selected message are drawn.
@@ -203,7 +205,7 @@ class Layer:
         return len(self.table["from_us"])
 
     def whole(self) -> Layer:
-        """Return the layer with all its texts, computing them if necessary."""
+        """Return this layer with the texts of its rows; compute the texts if necessary."""
         return self if self.add_texts is None else self.add_texts()
 
     def column(self, name: str) -> np.ndarray:
@@ -290,7 +292,7 @@ class Recorded:
 def table(rows: int = 0, /, **columns: Any) -> Table:
     """Return a table with these columns, each converted to its type in `COLUMNS`, sorted by ``from_us``.
 
-    ``rows``: the number of rows. It is needed only if ``from_us`` or ``until_us`` is left out, which is 0 then.
+    ``rows``: the number of rows, needed only if ``from_us`` or ``until_us`` is missing, which is then 0 in all rows.
     """
     arrays = {name: np.asarray(column, COLUMNS[name][0]) for name, column in columns.items()}
     for name in ("from_us", "until_us"):
@@ -323,7 +325,8 @@ def tuples(source: Table, *names: str, rows: np.ndarray | slice = slice(None)) -
 def as_spans(kind: Any, source: Table, words: Sequence[str] = (), rows: np.ndarray | slice = slice(None)) -> list[Any]:
     """Return rows of a table as named tuples of the type ``kind``, whose fields are names of columns.
 
-    The columns ``key`` and ``text`` are indices into ``words``; the tuples contain the words.
+    ``rows``: which rows, by default all. The columns ``key`` and ``text`` are indices into ``words``; the tuples
+    contain the words.
     """
     column_values = []
     for name in kind._fields:

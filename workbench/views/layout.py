@@ -36,7 +36,7 @@ class Layout:
     notes: tuple[str, ...] = ()
 
     def indices(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the index of each node in ``ids``, or -1 for a node that is not in the network."""
+        """Return the position of each node in the layout's ``ids``, or -1 for a node that is not in the network."""
         nodes = np.asarray(nodes, dtype=np.int64)
         return find_sorted(nodes, self.ids)
 
@@ -115,7 +115,7 @@ def whole(graph: nx.Graph) -> Layout:
 
 
 def thinned(plan: Layout, links_per_node: int) -> Layout:
-    """Return the layout with only the best links of each node; if links are omitted, a note states how many."""
+    """Return the layout with only the ``links_per_node`` best links of each node; a note counts the omitted links."""
     links = _select_best_links(plan.links, plan, links_per_node)
     total = len(plan.links["a"])
     if len(links["a"]) == total:

@@ -26,7 +26,10 @@ _WIDER = 1.06  # fonts that display an SVG may be slightly wider than Pillow's
 
 
 class Sample(NamedTuple):
-    """An entry of the legend for the rows of a layer: their mark and look, and the colours of their scale, if any."""
+    """An entry of the legend for rows of a layer that are drawn alike.
+
+    mark: how they are drawn, such as "disc". look: their style. shades: the colours of their scale, if any.
+    """
 
     mark: str
     look: Look

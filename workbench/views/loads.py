@@ -124,7 +124,7 @@ def latency_chart(
 
 
 def _average_over_runs(loads: Any, key: str, metric: str, view: str) -> pd.DataFrame:
-    """Return a pandas frame sorted by ``key``, with the mean of a metric over runs and the ends of its band.
+    """Return a pandas frame sorted by ``key``, with the mean of a metric over runs and its 5th and 95th percentile.
 
     The frame has the columns "node", "sent", "sent_low" and "sent_high" if ``key`` is "node" and ``metric`` is "sent".
     ``view``: name of the calling function, for error messages. Raises ParameterError for a missing column.

@@ -1,4 +1,4 @@
-"""Selection of the rows of layers that are visible at a time, and their drawing by marks (see `layers`).
+"""Drawing of a run's map at a time: a layer is a table, whose visible rows are drawn as marks (see `layers`).
 
     moment(view, time_us, names, message)   returns the rows to draw, in a `Group` for each look
     LayerScene(view, time_us, width)        draws these groups with `draw()`, and collects the entries of the legend
@@ -103,11 +103,11 @@ def path_at(view: RunView, time_us: int, message: int | None) -> int:
 def moment(
     view: RunView, time_us: int, names: Collection[str] | None = None, message: int | None = None, has_room: bool = True
 ) -> list[Group]:
-    """Return the rows to draw at a time, as groups in the order of drawing.
+    """Return the rows of layers that are drawn at a time, as groups in the order of drawing.
 
     names: names of the player's buttons whose layers are drawn; None: the layers that are visible at first.
-    message: index of the message whose path is drawn; None: the path that `path_at` chooses.
-    has_room: whether the map has space for layers with ``is_detail``.
+    message: index of the message whose path is drawn; None: the path that the player shows at first.
+    has_room: whether the map has space between nodes, so that layers with details are drawn.
     Raises ParameterError for an unknown name or message.
     """
     button_names = chips(view)
@@ -143,7 +143,7 @@ def _group_rows(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
 def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.ndarray]]:
     """Return a list of (colour, indices of the entries of ``weight`` in that colour), in order of ascending weight.
 
-    The colours come from the layer's scale. If the layer has no scale, all entries have the colour of the look.
+    The colours come from the layer's scale. If it has no scale, all entries have the colour of ``look``, a style.
     """
     if layer.scale is None:
         return [(look.colour, np.arange(len(weight)))]
@@ -200,7 +200,10 @@ class LayerScene(Scene):
         return [*nodes, *base, *(sample for sample in samples if sample.mark != "node")]
 
     def explain(self, group: Group) -> None:
-        """Add a group to the legend: an entry if its look has a label, and a colour bar if its layer has a scale."""
+        """Add a group of equal marks to the legend.
+
+        It gets an entry if its style has a label, and a colour bar if its layer has a scale of colours.
+        """
         scale = group.layer.scale
         if scale is not None and scale.label and scale not in self.scales:
             self.scales.append(scale)
@@ -215,7 +218,7 @@ class LayerScene(Scene):
         return max(look.size * self.diameter, PEN * look.least)
 
     def _line_width(self, look: Look) -> float:
-        """Return the width in px of the lines of a look; a look of size 1, the default, has the minimum width."""
+        """Return the width in px of lines of a style (``look``); a style of size 1, the default, has the minimum."""
         return max(look.size * self.diameter if look.size < 1 else 0.0, PEN * look.least)
 
     def _indices_of(self, group: Group, name: str = "node") -> np.ndarray:
@@ -236,7 +239,7 @@ class LayerScene(Scene):
         ), line_rows
 
     def _centers_by_colour(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield for each colour of a group's rows (colour, centers of the rows' nodes in px, shape (nodes, 2)).
+        """Yield (colour, centers of nodes in px, shape (nodes, 2)) for each colour in which a group's rows are drawn.
 
         Rows about nodes that are not in the layout are left out.
         """
@@ -246,7 +249,7 @@ class LayerScene(Scene):
             yield colour, self._positions_of(node_indices[node_rows[shade_rows]])
 
     def _avoid_lines(self, ends: np.ndarray) -> None:
-        """Add nine points on each line to ``band``, so that the names of nodes are not written over the line."""
+        """Add nine points on each line to the points that names of nodes should not cover (``band``)."""
         for share in np.linspace(0.1, 0.9, 9):
             self.band += [(x, y) for x, y in (ends[:, :2] + share * (ends[:, 2:] - ends[:, :2])).tolist()]
 

@@ -47,7 +47,7 @@ def _draw_panel(drawing: Drawing, panel: Panel, groups: Sequence[Group], width: 
 
 
 def _draw_strips(drawing: Drawing, panel: Panel, group: Group, left: float, top: float, scale: float) -> None:
-    """Draw the rows of a group as bars in their lanes.
+    """Draw each row of a group as a bar in its lane, within a diagram below the map.
 
     A row in lane n + 0.5 is a thin strip in the lower half of lane n.
 

@@ -61,7 +61,7 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
 
 
 def _find_carriers(columns: Columns) -> np.ndarray:
-    """Mark the names of messages that carry publications; bool, shape (message names of the trace,)."""
+    """Return for each message name of the trace whether its messages carry publications; bool, shape (names,)."""
     carrier_rows = columns.where(event=("originated", "held", "delivered"))
     return np.bincount(columns.codes["message"][carrier_rows], minlength=len(columns.words["message"])) > 0
 
@@ -90,10 +90,11 @@ def _count_drawn(path: np.ndarray, paths: int) -> int:
 def _collect_steps(
     columns: Columns, originated: np.ndarray, carriers: np.ndarray, sent: Sent
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the hops, deliveries and drops of publications, as three arrays of equal length.
+    """Return three arrays with an entry for each hop, delivery and drop of a publication.
 
-    The arrays are rows of the trace, the index of each row's look in `LOOKS`, and the index of its publication in
-    ``originated``, the rows at which the publications were made.
+    The arrays are: the row of the trace, the index of its style in `LOOKS`, and the index of the publication in
+    ``originated``, the rows at which publications were made. ``carriers``: for each message name of the trace, whether
+    its messages carry publications. ``sent``: the frames.
     """
     steps = (_find_hops(columns, carriers, sent), columns.where(event="delivered"), _find_drops(columns, originated))
     rows = np.concatenate(steps)
@@ -104,9 +105,9 @@ def _collect_steps(
 
 
 def _find_hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
-    """Return the rows of the trace at which a publication went from ``peer`` to ``node``.
+    """Return the rows of the trace at which a node received a publication over one hop, from the row's ``peer``.
 
-    ``carriers``: whether messages of each name carry publications (`_find_carriers`).
+    ``carriers``: for each message name of the trace, whether its messages carry publications. ``sent``: the frames.
     """
     held_rows = columns.where(event="held")
     received_rows = columns.where(event="received")

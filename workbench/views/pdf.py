@@ -52,7 +52,7 @@ TRUETYPE = 42
 
 
 class Pens(NamedTuple):
-    """The page as a target of drawing.
+    """A page of a PDF file, on which matplotlib draws.
 
     renderer: matplotlib's renderer. to_page: the transform from px of the drawing to points of the page.
     """
@@ -73,7 +73,11 @@ class Pens(NamedTuple):
         return context
 
     def draw(self, points: Any, pen: Any, fill: str | None = None, codes: Any = None) -> None:
-        """Draw a path through points, given in px; ``codes``: what matplotlib's paths have for each point."""
+        """Draw a path through points, given in px.
+
+        ``pen``: the matplotlib graphics context of the outline. ``codes``: for each point the path code of matplotlib,
+        such as ``Path.MOVETO``; None: lines.
+        """
         path = Path(points, codes)
         path.should_simplify = False
         self.renderer.draw_path(pen, path, self.to_page, matplotlib.colors.to_rgb(fill) if fill else None)
@@ -175,7 +179,11 @@ def _font_files() -> tuple[Any, str, str]:
 
 
 def _draw_text(item: Text, pens: Pens) -> None:
-    """Draw a text in runs of one font each. Rims are drawn below the letters, which stay text."""
+    """Draw a line of text that can be selected in the PDF.
+
+    Characters that the drawing's font does not have are set in DejaVu Sans. Outlines below the letters make a text
+    bold or give it a rim.
+    """
     _, own_font, wide_font = _font_files()
     text = "".join(character for character in item.text if character.isprintable())
     runs = []

@@ -158,9 +158,10 @@ class Picture(Scene):
             self.entries.append(Sample("node", NODE_LOOK))
 
     def _draw_dots(self, look: Look, node_indices: np.ndarray) -> None:
-        """Draw nodes as dots, and add their look to the legend; of many nodes, draw every n-th one.
+        """Draw nodes as dots of one colour, and add a dot to the legend; of many nodes, draw every n-th one.
 
-        A dot is a line of length 0 with round ends, which is quicker to draw than a circle.
+        ``look``: the style of the dots. ``node_indices``: indices of the nodes in the layout. A dot is a line of length
+        0 with round ends, which is quicker to draw than a circle.
         """
         step = -(-len(node_indices) // MOST_DOTS)
         if step > 1:

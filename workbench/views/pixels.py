@@ -132,7 +132,7 @@ def _draw_discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
 
 
 def _draw_dashed_ring(pen: Any, box: tuple[float, ...], item: Circle | Circles, ink: Any, width: int) -> None:
-    """Draw a ring with as many dashes as fit around it. ``box``: its bounding box in pixels."""
+    """Draw a ring with as many dashes as fit around it. ``box``: its bounding box in pixels; ``ink``: its colour."""
     circumference = 2 * math.pi * item.radius
     dashes = max(round(circumference / sum(item.dash)), 2)
     step = 360 / dashes

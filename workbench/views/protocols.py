@@ -42,9 +42,10 @@ def quiet_messages(protocol: Any) -> frozenset[str]:
 
 
 def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
-    """Return the function ``layers`` of a protocol's class or of its nearest base class that has one.
+    """Return the function ``layers`` of a protocol, which computes the layers that the player draws only for it.
 
-    If no class has one, return a function that returns ().
+    It belongs to the protocol's class, or else to the nearest base class that has one. If no class has one, return a
+    function that returns ().
     """
     for cls in type(protocol).__mro__:
         if "layers" in vars(cls):
@@ -56,7 +57,7 @@ def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
 
 
 def node_drawing_of(protocol: Any) -> Callable[[Any, int, float | None], Any] | None:
-    """Return the function that draws one node at one time, or None if the protocol does not have such a function."""
+    """Return the protocol's function that draws the state of a node at a given time, or None if it is missing."""
     for cls in type(protocol).__mro__:
         views = _views_package(cls.__module__)
         if views is not None and hasattr(views, "NODE_DRAWING"):

@@ -1,4 +1,4 @@
-"""Functions that return the layers of a run, from which all views draw the run.
+"""Functions that return the layers of a run: tables of visible states, from which all views draw the run.
 
 Some layers are those of the run's protocol; the others exist for every run. A `RunView` contains all of them.
 
@@ -34,10 +34,11 @@ def see(run: Any, event: Event | None = None) -> RunView:
 
 
 class LayerBuilder:
-    """A builder of `RunView` objects of a run. The constructor raises the same errors as `see`.
+    """A builder of the layers of a run (`RunView`). The constructor raises the same errors as `see`.
 
-    ``event``: as for `see`. `whole` returns all layers of the run. `preview` is quicker: it leaves out the paths of
-    publications and the texts, which take long to compute and are not drawn at first.
+    ``event``: show only this event, given as (origin, sequence); None: all events. `whole` returns all layers of the
+    run. `preview` is quicker: it leaves out the paths of publications and the texts, which take long to compute and are
+    not drawn at first.
     """
 
     def __init__(self, run: Any, event: Event | None = None) -> None:
@@ -53,11 +54,11 @@ class LayerBuilder:
         self._paths = next((item for item in self._items if isinstance(item, MessagePaths)), None)
 
     def preview(self) -> RunView:
-        """Return a `RunView` without message paths, except paths that the protocol defines itself."""
+        """Return what views draw of the run without message paths, except those that the protocol itself defines."""
         return self._make_view(self._paths or NO_PATHS, [])
 
     def whole(self) -> RunView:
-        """Return the `RunView` with all layers, message paths and texts."""
+        """Return everything that views draw of the run: all layers, message paths and texts."""
         self._items = [item.whole() if isinstance(item, Layer) else item for item in self._items]
         if self._paths is not None:
             return self._make_view(self._paths, [])

@@ -7,7 +7,7 @@
     without(table, outages)          the intervals of nodes, without the times when the node was down
     within(table, duration_us)       intervals cut at the end of the run
     thinned(table, most, plural)     every n-th row, and a sentence about the omitted rows
-    sampled(is_vital, most)          every n-th row, with a larger share of the vital rows
+    sampled(is_vital, most)          every n-th row, and more of the important rows
     running(table, times)            the number of intervals that contain each of some times
     joined(table, *names)            merge equal intervals that meet or overlap
 
@@ -28,7 +28,10 @@ FOREVER_US = 1 << 62
 
 
 def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
-    """Mark each row that is the first of its key, or differs from the previous row of this key; bool, shape (rows,)."""
+    """Return for each row whether it is the first of its key or differs from the previous row of this key; bool.
+
+    ``keys``: the key of each row. ``values``: the columns that are compared.
+    """
     is_new = np.empty(len(keys), bool)
     key_order = argsort(keys)
     is_new[key_order] = mark_first(keys[key_order], *(value[key_order] for value in values))
@@ -36,8 +39,10 @@ def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
 
 
 def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.ndarray | None = None) -> np.ndarray:
-    """Return the time of the next row with the same key, or ``end_us`` for a key's last row; int64, shape (rows,).
+    """Return for each row the time of the next row with its key; int64, shape (rows,).
 
+    keys, times_us: key and time of each row, in order of time.
+    end_us: the result for the last row of each key.
     order: `argsort` of the keys, if the caller has computed it already.
     """
     until_us = np.full(len(keys), end_us, np.int64)
@@ -161,9 +166,10 @@ def within(table: Table, duration_us: int) -> Table:
 
 
 def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
-    """Return the indices of at most ``most`` rows, ascending: every n-th row, with a larger share of the vital rows.
+    """Return the indices of at most ``most`` rows, ascending: every n-th row, and more of the important rows.
 
-    ``is_vital``: bool for each row. Vital rows get at most five sixths of the result, and the other rows get the rest.
+    ``is_vital``: for each row, whether it is important. Important rows get at most five sixths of the result; the
+    remaining rows get the rest.
     """
     if len(is_vital) <= most:
         return np.arange(len(is_vital))

@@ -137,10 +137,10 @@ def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def _insert_step(
     all_elements: Sequence[str], spans: Sequence[Spans], elements: Sequence[str], matches: Sequence[int], step: int
 ) -> tuple[list[str], list[Spans]]:
-    """Insert the elements of step number ``step``; return (all elements, the steps at which each is shown).
+    """Insert a picture's elements into those of earlier pictures; return (all elements, the steps that show each).
 
-    ``all_elements``, ``spans``: the elements so far, and the steps at which each is shown. ``matches``: for each new
-    element its index in ``all_elements``, or -1.
+    ``all_elements``, ``spans``: the SVG elements so far, and the steps that show each. ``elements``: those of the new
+    picture, number ``step``. ``matches``: for each of them the index of the equal one in ``all_elements``, or -1.
     """
     merged_elements: list[str] = []
     merged_spans: list[Spans] = []

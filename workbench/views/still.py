@@ -108,7 +108,7 @@ class Scene:
         return penalty + 4.0 * float(is_crossed.sum())
 
     def _count_covered(self, box: Box) -> int:
-        """Return the number of points of ``band`` inside a box; a name in this box would cover these points."""
+        """Return how many of the points to keep visible (``band``) a name in a box would cover."""
         if len(self._band) != len(self.band):
             self._band = np.array(self.band)
         left, top, right, bottom = box

@@ -64,8 +64,8 @@ def _select_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, s
     if key is None:
         key = str(counts.idxmax()) if len(counts) else ""
     elif key not in counts.index:
-        keys = ", ".join(counts.index) or "no key, because they are empty"
-        raise ParameterError(f"key is {key!r}; the windows have readings of {keys}")
+        keys = ", ".join(counts.index) or "none, because they are empty"
+        raise ParameterError(f"key is {key!r}; it must be one of the keys in the windows: {keys}")
     return windows[windows["key"] == key], key
 
 
@@ -105,7 +105,11 @@ def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool)
 
 
 def drawing_of(following: Any, key: str | None = None) -> Drawing:
-    """Draw the windows of time that a stream of `wb.pipelines.follow` has completed so far."""
+    """Draw the means of readings in the windows of time that a stream has completed so far.
+
+    ``following``: the stream, from `wb.pipelines.follow`. ``key``: name of the readings to draw, such as TEMP; None:
+    the name with the most readings.
+    """
     windows = following.windows()
     reading_count, late_count = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
     length_s = following.settings.every_us / 1e6
@@ -141,7 +145,8 @@ def chart(following: Any, key: str | None = None) -> Drawing | None:
 def _update_chart(following: Any, key: str | None, shown: Any) -> None:
     """Replace the drawing whenever windows are added; if drawing fails, print the error and stop.
 
-    ``shown``: the notebook's handle of the displayed drawing.
+    ``following``: the stream of windows, from `wb.pipelines.follow`. ``key``: name of the readings to draw; None: the
+    name with the most readings. ``shown``: the notebook's handle of the displayed drawing.
     """
     drawn_parts, is_running = -1, True
     while is_running:

@@ -194,7 +194,10 @@ class Attributes(Panel):
         self._text_edited(traitlets.Bunch(new=self._text.value))
 
     def _use_protocol(self, change: Any) -> None:
-        """Show the value again, with other operators or an error, if only one of the protocols allows constraints."""
+        """Redraw the attributes if the old and the new protocol differ in whether publications may have constraints.
+
+        The menus then offer other operators, or an error appears. ``change``: has the protocols ``old`` and ``new``.
+        """
         if self.kind == PUBLICATION and _allows_constrained_data(change.old) != _allows_constrained_data(change.new):
             with quiet(self):
                 self.draw(self.value)
@@ -350,7 +353,7 @@ class _Row(widgets.HBox):
         return attributes[0]
 
     def _value_text(self) -> str:
-        """Return the value that the user entered, with quotes added around a blob without quotes."""
+        """Return the value that the user entered. If its key takes byte strings, add quotes unless it has them."""
         value_text = self.number.value.strip()
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         return f'"{value_text}"' if key.type == BLOB and not value_text.startswith(('"', "0x")) else value_text

@@ -209,7 +209,10 @@ def _row_html(shown: Shown, first: float, second: float) -> str:
 
 
 def _better_index(is_more_better: bool | None, first: float, second: float) -> int | None:
-    """Return the index (0 or 1) of the better of two values, or None if neither is better."""
+    """Return the index (0 or 1) of the better of two values, or None if neither is better.
+
+    ``is_more_better``: whether higher values of the metric are better; None: neither higher nor lower ones are.
+    """
     if is_more_better is None or math.isnan(first) or math.isnan(second) or first == second:
         return None
     return int((second > first) == is_more_better)

@@ -42,7 +42,10 @@ class Compare(widgets.HBox):
             self.show(runs)
 
     def show(self, runs: tuple[Run, ...], **live: Any) -> None:
-        """Show one or two runs in the players. ``live``: as for `PlayerView`."""
+        """Show one or two runs in the players.
+
+        ``live``: for a run in progress, its current time (``now_s``) and sentences about problems (``notes``).
+        """
         self.preview(runs, **live)
         self.complete()
 
@@ -54,7 +57,7 @@ class Compare(widgets.HBox):
     def preview(self, runs: tuple[Run, ...], **live: Any) -> None:
         """Show one or two runs, but only at the time that the players display now; `complete` shows the whole runs.
 
-        ``live``: as for `PlayerView`.
+        ``live``: for a run in progress, its current time (``now_s``) and sentences about problems (``notes``).
         """
         self.cancel()
         for run, player in zip(runs, self.players, strict=False):

@@ -101,7 +101,7 @@ class Field(widgets.HBox):
         show_below(self._reason, f"<span class='wb-said'>{reason}</span>" if change.new else "")
 
     def _show_vary_button(self, change: Any) -> None:
-        """Show or hide the button that selects the parameter for a sweep. It is made when it is first shown."""
+        """Show or hide the button that selects the parameter for a sweep; make the button when it is first shown."""
         if change.new and self._vary is None:
             self._vary = button(
                 f"vary {self.parameter.name}",
@@ -294,7 +294,7 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
 def _tuple_control() -> _Control:
     """Return (widgets, read, write) for a tuple: a text box with commas between the values, such as TEMP, HUMIDITY.
 
-    ``read`` and ``write``: as for `_number_control`.
+    ``read(widget)`` returns the value after the user changed the text box; ``write(value)`` shows a value.
     """
     text_box = widgets.Text(continuous_update=False, layout=_WIDE)
 

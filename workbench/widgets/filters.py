@@ -303,7 +303,8 @@ def _next_free_key(filters: tuple[Any, ...]) -> int:
 class _Form(widgets.VBox):
     """The form of one filter: its messages, nodes and parameters.
 
-    ``apply(values)`` is called after each change, with the dict of `_read_form`. It returns an error message, or "".
+    ``apply(values)`` is called after each change; it returns an error message, or "". ``values``: a dict of the
+    filter's fields, with the keys at (its nodes), messages (their kind), match (attributes) and settings (parameters).
     """
 
     def __init__(self, apply: Callable[[dict[str, Any]], str]) -> None:
@@ -422,7 +423,10 @@ class _Results(widgets.VBox):
         self._fetch_button.layout.display = "none"
 
     def show(self, run: Any) -> None:
-        """Show the counts, which come from the run's trace. The messages are fetched on request."""
+        """Show how many messages the filters replaced and dropped in a run, counted in its trace.
+
+        The messages themselves are fetched on request.
+        """
         self.cancel()
         self._run, self._rows.value = run, ""
         protocol = run.scenario.protocol

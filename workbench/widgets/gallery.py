@@ -56,7 +56,7 @@ class Gallery(widgets.VBox):
             self._deferred.cancel()
 
     def cancel(self) -> None:
-        """Stop drawing."""
+        """Stop drawing the pictures of models."""
         self._deferred.cancel()
 
     def wait(self, timeout_s: float = 60.0) -> bool:

@@ -174,7 +174,8 @@ def _field_value(state: State, name: str) -> Any:
 def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
     """Yield the path of each number in which two values differ, and None for each other difference.
 
-    A path is a tuple of names, as in `_find_changed_number`. ``path``: the path of the two values themselves.
+    A path is a tuple of names: a field of the state, then the fields inside its value. ``path``: the path of
+    ``before`` and ``after`` themselves.
     """
     if before is after:
         return

@@ -1,6 +1,6 @@
 """The lab: a widget with all panels, which compose, run and show one scenario.
 
-    wb.lab()                opens the last scenario that was composed in this folder, or else a first scenario
+    wb.lab()                opens the last scenario that was composed in this folder, or else a small example
     wb.lab(scenario)        opens this scenario
     wb.lab(name="two")      opens another lab; labs with different names have different files
 
@@ -70,7 +70,7 @@ def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
     """Open the lab with the scenario that was last composed in a lab of this name.
 
     Without a stored scenario, or if that lab was opened with a different ``scenario``, open the lab with ``scenario``;
-    None means a first scenario. If a lab with this name is open, as when a cell is run again, that lab is closed.
+    None means a small example. If a lab with this name is open, as when a cell is run again, that lab is closed.
     Outside of a notebook the lab is not visible; a line on standard error names the commands that open one.
     """
     if not isinstance(scenario, Scenario | None):

@@ -81,7 +81,7 @@ class Panel(widgets.VBox):
     def offer(self, value: Any) -> None:
         """Set the value that results from the user's input.
 
-        Calls are ignored while a value is drawn, because drawing also changes controls.
+        A call has no effect while the panel shows a value that the program set: that also changes the controls.
         """
         if self._is_drawing:
             return

@@ -1,4 +1,4 @@
-"""A panel to run a scenario here, on virtual motes or on connected motes, with progress and a stop button."""
+"""A panel to run a scenario in the simulator or on virtual or connected motes, with progress and a stop button."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class RunPanel(widgets.HBox):
         self.add_class("wb-part")
 
     def play(self, state: State | None = None) -> None:
-        """Run the scenarios of ``state``, by default the state of the last call.
+        """Run the one or two scenarios of ``state``, a state of the lab; None: the state of the last call.
 
         A run of this panel that is in progress is cancelled.
         """
@@ -211,10 +211,10 @@ class RunPanel(widgets.HBox):
         self.failed += 1
 
     def _count_discarded(self) -> None:
-        """Increment ``failed`` after a run whose result is discarded, because ``state`` changed during the run.
+        """Increment ``failed`` when a run's result is discarded, because the lab's state changed during the run.
 
-        The lab observes ``failed`` and completes the previews in its players then. If a newer run is pending,
-        ``failed`` does not change, because the players will show the newer run.
+        The lab observes ``failed``. If it changes, the lab sends the whole of the previous run to players that show
+        only a preview of it. While a newer run is pending, ``failed`` does not change: players will show that run.
         """
         if not self.is_outdated:
             self.failed += 1

@@ -28,8 +28,8 @@ class _Superseded(Exception):
 class Runs:
     """A thread that runs the scenarios of lab states (`history.State`), one state after the other.
 
-    The thread calls ``done(state, runs)`` or ``failed(state, sentence)`` at the end of a run, and ``progress(share)``
-    during it.
+    The thread calls ``done(state, runs)`` or ``failed(state, sentence)`` at the end of a run, and
+    ``progress(share)`` during it, with the completed share of the run (0 to 1).
     """
 
     def __init__(
@@ -100,7 +100,10 @@ class Runs:
             self._report(self._done, state, runs)
 
     def _report(self, callback: Callable[[State, Any], None], state: State, result: Any) -> None:
-        """Call ``done`` or ``failed``. If ``done`` raises an error, report it with ``failed``."""
+        """Call ``callback(state, result)``, where ``callback`` is the function ``done`` or ``failed`` given to `Runs`.
+
+        If ``done`` raises an error, call ``failed`` with an error message. ``state``: the lab state that was run.
+        """
         try:
             callback(state, result)
         except Exception as error:
@@ -134,9 +137,10 @@ class Runs:
 
 
 def engine_for(scenario: Scenario) -> str:
-    """Return the name of an engine that can run the scenario at once: "auto" or "reference".
+    """Return the engine that can run the scenario without waiting for a compiler: "auto" or "reference".
 
-    If the fast engine of the protocol is not compiled yet, start its compilation in the background.
+    "auto" means the fast engine if it supports the scenario, otherwise the reference engine. If the fast engine of the
+    protocol is not compiled yet, start its compilation in the background.
     """
     try:
         if fast.is_warm(scenario.protocol):

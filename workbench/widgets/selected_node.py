@@ -39,7 +39,10 @@ class SelectedNode(widgets.VBox):
         self._draw_soon()
 
     def show(self, run: Any, selection: Mapping[str, Any]) -> None:
-        """Show the node and the time of a selection in the player (`Lab.selection`)."""
+        """Show the state of the node at the time that the user selected in the player.
+
+        ``selection``: a mapping with the keys ``node`` and ``time_s``.
+        """
         subject = (run, selection.get("node"), selection.get("time_s"))
         if subject != self._subject:
             self._subject = subject

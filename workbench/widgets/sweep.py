@@ -101,7 +101,7 @@ class SweepPanel(Panel):
             self._fill_in_values(None)
 
     def run(self) -> None:
-        """Start the sweep, or continue it with its unfinished points. If a choice is invalid, show an error."""
+        """Start the sweep, or continue it with the runs that are missing. If a choice is invalid, show an error."""
         if self._thread is not None and self._thread.is_alive():
             return
         try:
@@ -119,7 +119,7 @@ class SweepPanel(Panel):
         self._thread.start()
 
     def _selected_runner(self) -> Runner:
-        """Return the runner that the user selected. Raises ScenarioError if it needs an address and none is entered."""
+        """Return the runner that the user selected. Raises ScenarioError if a Spark cluster's address is missing."""
         if self.where.value == HERE:
             return LocalRunner()
         if self.where.value == CORES:
@@ -127,14 +127,14 @@ class SweepPanel(Panel):
         if self.where.value == SPARK:
             return SparkRunner()
         if not self.address.value.strip():
-            raise ScenarioError("the address is empty; enter the address of a Spark cluster, such as spark://host:7077")
+            raise ScenarioError("the address of the Spark cluster is empty; enter one, such as spark://host:7077")
         return SparkRunner(self.address.value.strip())
 
     def _show_address_field(self, _: Any) -> None:
         self.address.layout.display = "" if self.where.value == CLUSTER else "none"
 
     def stop(self) -> None:
-        """End the sweep and keep its finished points.
+        """End the sweep and keep its finished points, each of which is one run.
 
         Without Spark, the sweep ends after the present point; on Spark, the points in progress are ended.
         """
@@ -148,7 +148,7 @@ class SweepPanel(Panel):
 
     @property
     def results(self) -> pd.DataFrame | None:
-        """The results so far as a frame with a row for each finished point, or None before the first result."""
+        """The results so far as a data frame with a row for each finished run, or None before the first result."""
         return None if self.table is None else self.table.to_pandas()
 
     def _run_points(self, choice: _Choices, runner: Any) -> None:
@@ -192,7 +192,7 @@ class SweepPanel(Panel):
             self._show_message(f"{len(sweep)} points.")
 
     def _show_progress(self, rows: list[Row]) -> None:
-        """Show the progress after the points in ``rows`` are finished; redraw the chart unless it was just drawn."""
+        """Show the progress after new results, in ``rows``, have arrived; redraw the chart unless it was just drawn."""
         _, sweep, finished_rows = self._current
         finished_rows.update((row.number, row) for row in rows)
         self.bar.value = len(finished_rows) / len(sweep)
@@ -203,7 +203,7 @@ class SweepPanel(Panel):
             self._drawn_s = time.monotonic()
 
     def _update_table(self) -> None:
-        """Set ``table`` to a `SweepTable` of the points that are finished; without such a point, leave it unchanged."""
+        """Set ``table`` to a `SweepTable` of the finished points (runs); without any, leave it unchanged."""
         if self._current is None or not self._current[2]:
             return
         _, sweep, finished_rows = self._current
@@ -232,15 +232,15 @@ class SweepPanel(Panel):
 
 
 class _ReportingRunner:
-    """A runner that yields the rows of another runner, reports these rows, and can be stopped after each of them."""
+    """A runner of sweeps that wraps another runner, reports its rows of results, and can be stopped after each."""
 
     def __init__(self, runner: Any, is_stopping: Callable[[], bool], report: Callable[[list[Row]], None]) -> None:
         self._runner, self._is_stopping, self._report = runner, is_stopping, report
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run points of the plan with the wrapped runner; yield the rows as they arrive.
+        """Run points (scenarios) of a sweep's plan; yield the rows of results as they arrive.
 
-        numbers: the numbers of the points to run.
+        numbers: indices in the plan of the points to run.
         report_progress: not used; the progress is reported by rows.
         Raises _Stopped if the user has stopped the sweep.
         """

@@ -114,7 +114,7 @@ class Workload(ListPanel):
         self._draw_form()
 
     def _texts(self, items: Iterable[Item]) -> list[str]:
-        """Return a line of text for each item. The line also names nodes of the item that are not in the network."""
+        """Return a line of text for each workload item, which also names its nodes that are not in the network."""
         network_nodes = set(self.nodes)
         item_texts = []
         for item in items:
@@ -244,12 +244,12 @@ class Workload(ListPanel):
 
 
 def kind_of(item: Item) -> str:
-    """Return the kind of an item: "subscribe", "publish", "outage" or "reinforce"."""
+    """Return the kind of a workload item: "subscribe", "publish", "outage" or "reinforce"."""
     return next(kind for kind, cls in KINDS.items() if isinstance(item, cls))
 
 
 def line_of(item: Item) -> str:
-    """Return one line of text about an item: its nodes, attributes and times."""
+    """Return one line of text about an item of a workload: its nodes, attributes and times."""
     start_text, stop_text = f"from {item.start_s:g} s", "" if item.stop_s is None else f" to {item.stop_s:g} s"
     if isinstance(item, Outage):
         return f"{_nodes_phrase(item)} off {start_text}{stop_text}"
@@ -288,7 +288,7 @@ def _readings_text(readings: Readings) -> str:
 
 
 def _comparison_text(item: Any) -> str:
-    """Return the attributes with which an item is compared.
+    """Return the attributes of a subscription or publication that are compared with other items.
 
     The attributes of a sensor field are those of its mean value; of measured readings, those of the first reading.
     """
@@ -338,7 +338,7 @@ def _is_relevant_at(item: Item, time_s: float | None) -> bool:
 
 
 def _starting_at(item: Item, time_s: float) -> Item:
-    """Return the item with another begin; if its end is not after the new begin, it has no end."""
+    """Return a workload item that begins at ``time_s``; an end that is not after this time is removed."""
     stop_s = item.stop_s if item.stop_s is not None and item.stop_s > time_s else None
     return replace(item, start_s=float(time_s), stop_s=stop_s)
 
@@ -348,8 +348,8 @@ def _remove_nodes(
 ) -> tuple[Item, ...]:
     """Remove ``nodes`` from the items at ``indices``; return all remaining items.
 
-    Items that have no node left are removed. ``network_nodes``: all nodes of the network; an item at "all" nodes is
-    then at these nodes, without the removed ones.
+    Items that have no node left are removed. ``network_nodes``: all nodes of the network; an item at "all" nodes then
+    lists those of them that remain.
     """
     removed_nodes, remaining_items = set(nodes), []
     for index, item in enumerate(items):
@@ -364,7 +364,10 @@ def _remove_nodes(
 
 
 class _Form(widgets.VBox):
-    """The form of an item of one ``kind``. ``on_edit(item)`` is called with the new item after each valid change."""
+    """The form of a workload item of one ``kind``, such as "publish".
+
+    ``on_edit(item)`` is called with the new item after each valid change.
+    """
 
     def __init__(self, kind: str, on_edit: Callable[[Item], None]) -> None:
         self.kind, self._on_edit = kind, on_edit
@@ -391,9 +394,10 @@ class _Form(widgets.VBox):
     def show(
         self, item: Item, nodes: tuple[int, ...], protocol: Protocol | None, others: tuple[tuple[str, str], ...]
     ) -> None:
-        """Show an item. Input that is not valid remains in the form if the form shows this item already.
+        """Show an item. Invalid input remains in the form if the form shows this item already.
 
-        ``others``: (label, attributes as text) of the items with which the item is compared.
+        ``nodes``: nodes of the network. ``others``: (label, attributes as text) of the subscriptions or publications
+        that are matched with the item by the rule of ``protocol``.
         """
         self._nodes = nodes
         with quiet(self):
@@ -460,7 +464,7 @@ class _Form(widgets.VBox):
 
 
 def _parse_number(text: str) -> float | str:
-    """Return the number in a text, or the text if it is invalid: the item's constructor then raises the error."""
+    """Return the number in a text, or an invalid text unchanged: the workload item then raises the error."""
     try:
         return float(text)
     except ValueError:
@@ -475,7 +479,7 @@ def _make_checkbox(kind: str) -> widgets.Checkbox | None:
 
 
 class _ContentForm(widgets.VBox):
-    """The form of the content of an item: its attributes, or the sensor field from which a publication takes readings.
+    """The form of a workload item's content: attributes, or the sensor field that gives a publication its readings.
 
     The content of a publication can also be a list of measured readings. The form only describes these; the user cannot
     edit them.

@@ -498,7 +498,7 @@ def test_there_is_a_slide_for_the_beginning_and_for_each_hop(run):
     assert len(slides.drawings) == len(path.hops) + 1
     assert len({(drawing.width, drawing.height) for drawing in slides.drawings}) == 1
     assert "published, and not sent yet" in texts(slides.drawings[0]) and path.in_words() in texts(slides.drawings[-1])
-    with pytest.raises(ParameterError, match="which is 3; this run has 3 publications"):
+    with pytest.raises(ParameterError, match="`which` is 3; this run has 3 publications"):
         paths.publication_path(run, 3)
 
 
@@ -517,7 +517,7 @@ def test_a_figure_of_filters_shows_their_fill(run):
     assert any(text.startswith("filters of 256 bits; mean of the nodes ") for text in written)
     with pytest.raises(ParameterError, match="time_s is 51; this run lasts from 0 to 50 s"):
         dps_filters.filters_drawing(run, 51)
-    with pytest.raises(ParameterError, match="times_s is empty"):
+    with pytest.raises(ParameterError, match="`times_s` is empty"):
         dps_filters.filters_slides(run, [])
 
 

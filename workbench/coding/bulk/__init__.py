@@ -74,7 +74,7 @@ def _lanes(field: Field) -> np.ndarray:
 
 
 class _Binary:
-    """Array operations of GF(2^k). A row is an array of 64-bit words, with zero bits after its symbols."""
+    """Array operations of a field GF(2^k). A row is its symbols packed into 64-bit words and padded with zero bits."""
 
     element = np.dtype("<u8")
 
@@ -166,7 +166,7 @@ def _arithmetic(field: Field) -> _Binary | _Prime:
 
 
 class Rows:
-    """Rows of equal length, stored for repeated linear combinations, as `workbench.coding.rlnc.Rows`."""
+    """Rows of equal length, stored for repeated linear combinations: a faster `workbench.coding.rlnc.Rows`."""
 
     def __init__(self, field: Field, rows: Sequence[bytes]) -> None:
         self.arithmetic = _arithmetic(field)
@@ -190,11 +190,11 @@ class Rows:
 
 
 class Elimination:
-    """A matrix in reduced row echelon form that grows row by row, as `workbench.coding.rlnc.Elimination`.
+    """A matrix in reduced row echelon form that grows row by row: a faster `workbench.coding.rlnc.Elimination`.
 
-    If ``has_row[pivot]`` is true, row ``pivot`` of ``matrix`` contains the encoding vector with that pivot, followed by
-    its origin: the coefficients by which it combines the innovative packets. ``information_vectors`` contains the
-    information vectors of these packets in the order of arrival.
+    If ``has_row[pivot]`` is true, row ``pivot`` of ``matrix`` is an encoding vector whose first nonzero column is
+    ``pivot``, followed by its origin: the coefficients by which it combines the innovative packets.
+    ``information_vectors`` contains the information vectors of these packets in the order of arrival.
     """
 
     def __init__(self, field: Field, generation_size: int, information_B: int) -> None:
@@ -220,22 +220,25 @@ class Elimination:
         return pivot
 
     def is_innovative(self, vector: bytes) -> bool:
-        """Return whether an encoding vector is linearly independent of the rows."""
+        """Return whether an encoding vector is linearly independent of the matrix's rows."""
         packed_row = np.zeros((1, self._width), self.arithmetic.element)
         self.arithmetic.load(packed_row[0], vector)
         return bool(self.arithmetic.are_innovative(packed_row, self.matrix, self.has_row)[0])
 
     def are_innovative(self, vectors: Any) -> np.ndarray:
-        """Return a boolean array: the result of `is_innovative` for each row of ``vectors``, a matrix of symbols."""
+        """Return whether each encoding vector is linearly independent of the matrix's rows, as a boolean array.
+
+        ``vectors``: the encoding vectors, the rows of a matrix of symbols.
+        """
         packed_rows = self.arithmetic.pack(_symbols(self.field, vectors))
         return self.arithmetic.are_innovative(packed_rows, self.matrix, self.has_row)
 
     def vector(self, pivot: int) -> bytes:
-        """Return the packed encoding vector of the row with this pivot."""
+        """Return the packed encoding vector of the matrix row whose first nonzero column is ``pivot``."""
         return self.arithmetic.unload(self.matrix[pivot, : self._width], self._vector_B)
 
     def informations(self, pivots: Sequence[int]) -> list[bytes]:
-        """Return the information vectors of the rows with these pivots."""
+        """Return the information vectors (the data) of the matrix rows whose first nonzero columns are ``pivots``."""
         return self._informations(self.matrix[list(pivots)])
 
     def combine(self, pivots: Sequence[int], coefficients: Sequence[int]) -> tuple[bytes, bytes]:
@@ -248,9 +251,10 @@ class Elimination:
         return self.arithmetic.unload(sum_row[0, : self._width], self._vector_B), self._informations(sum_row)[0]
 
     def _informations(self, rows: np.ndarray) -> list[bytes]:
-        """Compute and return the information vectors of ``rows``, which have the form of the rows of ``matrix``.
+        """Return the information vector of each row in ``rows``, an array of rows like those of ``matrix``.
 
-        The second half of a row has the coefficients by which it combines the stored ``information_vectors``.
+        The second half of a row has coefficients. The result is the sum of the stored ``information_vectors``, each
+        multiplied by its coefficient.
         """
         origins = self.arithmetic.unpack(rows[:, self._width :], self.rank)
         information_rows = self.arithmetic.combine(self.information_vectors[: self.rank], origins)

@@ -76,8 +76,9 @@ def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) 
 def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
     """Find, for each linear combination k and each bit, the sums of rows to add; return (selected, counts).
 
-    selected[k, bit] has the indices of these sums in the array that `_make_sums` fills, counts[k, bit] their number.
-    Each sum covers the rows of one group of four whose coefficients have the bit set. See `_select` for the axes.
+    Each sum is that of the rows in a group of four whose coefficients have this bit set. selected[k, bit] has the
+    indices of the sums in the array that `_make_sums` fills, counts[k, bit] their number. ``coefficients`` has the axes
+    (combination, row); ``degree``: bits of a coefficient.
     """
     combination_count, row_count = coefficients.shape
     group_count = (row_count + GROUP - 1) // GROUP
@@ -153,7 +154,7 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, lanes: np.ndarray) -> None:
     """Subtract multiples of the matrix's rows from each row of ``rows``, so that it becomes 0 in all pivot columns.
 
-    ``rows`` is changed in place. If the matrix has more columns than ``rows``, its last columns are ignored.
+    ``rows`` is changed in place. It may be narrower than ``matrix``, of which only as many columns are used.
     """
     degree = np.int64(lanes[3])
     subtracted_row = np.empty(rows.shape[1], np.uint64)
@@ -249,9 +250,9 @@ def insert_binary(
 
 @njit(cache=True)
 def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, lanes: np.ndarray) -> None:
-    """Store in ``multiples`` the products of ``row`` with 1, x, x^2, ..., and in ``sums`` their sums.
+    """Store in ``multiples`` the products of ``row`` with 1, x, x^2, ..., in a field GF(2^k).
 
-    ``sums`` gets the sums of all subsets of each group of four products, as from `_make_sums`.
+    Store in ``sums`` the sums of all 16 subsets of each group of four products, in the order of `_make_sums`.
     """
     multiples[0] = row
     for bit in range(1, multiples.shape[0]):
@@ -274,7 +275,8 @@ def are_innovative_binary(
 ) -> None:
     """Store in out[k] whether the encoding vector rows[k] is linearly independent of the matrix's rows.
 
-    ``rows`` are packed into 64-bit words, and are overwritten. ``has_row`` and ``lanes``: see the module.
+    ``rows`` are packed into 64-bit words, and are overwritten. has_row[pivot]: whether the matrix has a row with that
+    pivot. ``lanes``: four words that describe the field GF(2^k), see the module.
     """
     _reduce_binary(rows, matrix, has_row, lanes)
     for k in range(out.size):
@@ -341,9 +343,10 @@ def insert_prime(
     rank: Integer,
     prime: Integer,
 ) -> Integer:
-    """Insert an encoding vector over a prime field into the matrix, as `insert_binary` does over GF(2^k).
+    """Insert an encoding vector over a prime field if it is linearly independent; return its pivot, or else -1.
 
-    ``vector`` is an array of symbols, not packed bytes. Returns the pivot, or -1 if the vector is linearly dependent.
+    ``vector``: the encoding vector as an array of symbols. ``matrix``, ``has_row`` and ``rank`` have the meaning that
+    they have in `insert_binary`.
     """
     new_row = np.zeros(matrix.shape[1], np.uint16)
     new_row[: vector.size] = vector
@@ -376,7 +379,7 @@ def are_innovative_prime(
 ) -> None:
     """Store in out[k] whether the encoding vector rows[k] is linearly independent of the matrix's rows.
 
-    ``rows`` is overwritten. ``has_row``: see the module.
+    ``rows`` is overwritten. has_row[pivot]: whether the matrix has a row with that pivot.
     """
     for k in range(out.size):
         _reduce_prime(rows[k], matrix, has_row, prime)

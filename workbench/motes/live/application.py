@@ -36,8 +36,8 @@ Key = tuple[int, int]  # node, workload item
 class Commands:
     """A sender of commands to a session's motes. Commands to a lost mote are dropped.
 
-    The threads that read the motes' lines put answers and reports into the queue ``inbox``, as (node, kind, value). The
-    live driver takes them from this queue. ``notes`` gets a note for a command that is too long.
+    The threads that read the motes' lines put answers and reports into the queue ``inbox``, as (node, kind of message,
+    its content). The live driver takes them from this queue. A command that is too long adds a sentence to ``notes``.
     """
 
     def __init__(self, session: MoteSession, notes: Notes, inbox: SimpleQueue[tuple[int, str, Any]]) -> None:
@@ -61,7 +61,7 @@ class Commands:
     def release(self, node: int, now: int) -> None:
         """Set a mote's clock to ``now`` and let it run.
 
-        Discard earlier readings of the clock, and request a new one.
+        Discard the earlier comparisons of this clock with the host's clock, and request a new one.
         """
         mote = self.session.motes[node]
         mote.clock.forget()
@@ -92,8 +92,8 @@ class Subscriptions:
 
     ``post`` sends a command to a node's mote, as `Commands.post`. The threads that read the motes' lines pass the
     answers to ``put_answer(node, kind, value)``. If a mote has given a number to a subscription, the kind is "numbered"
-    and the value (key, number), the arguments of `store_number`. If a command failed, the kind is "refused" and the
-    value a sentence with the reason.
+    and the value is (key of the subscription, number), for `store_number`. If a command failed, the kind is "refused"
+    and the value is a sentence with the reason.
     """
 
     def __init__(self, post: Callable[..., None], put_answer: Callable[[int, str, Any], None]) -> None:

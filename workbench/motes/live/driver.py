@@ -43,7 +43,10 @@ class LiveNode(Node):
         self._post = post
 
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
-        """Pass a received frame to the mote; ``previous_hop`` is the neighbor that transmitted the frame."""
+        """Pass a received frame to the mote; ``previous_hop`` is the neighbor that transmitted the frame.
+
+        ``broadcast`` is whether the frame was a broadcast. ``now`` is ignored, because the mote has its own clock.
+        """
         self._post(self.address, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
@@ -60,8 +63,8 @@ class LiveDriver:
 
     The nodes with a mote in ``session`` are on motes; all other nodes are simulated.
 
-    ``inbox`` receives the motes' reports and answers as (node, kind, value). A sentence for each problem is appended to
-    ``notes``. To end the run early, set the event ``stopped``.
+    ``inbox`` receives the motes' reports and answers as (node, kind of message, its content). A sentence for each
+    problem is appended to ``notes``. To end the run early, set the event ``stopped``.
     """
 
     def __init__(
@@ -89,7 +92,10 @@ class LiveDriver:
         self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
 
     def _choose_node(self, node: Node) -> Node:
-        """Return the kernel's object for a node: a `LiveNode` if the node is on a mote, else ``node`` itself."""
+        """Return the object that represents a node in the simulation kernel.
+
+        The object is a `LiveNode` if the node is on a mote, else ``node`` itself.
+        """
         is_on_mote = node.address in self.session.motes
         return LiveNode(node.address, self.scenario.protocol, self.commands.post) if is_on_mote else node
 

@@ -54,7 +54,7 @@ class LiveRecorder(Recorder):
         self._flushing = threading.Lock()
 
     def table(self) -> pa.Table:
-        """Return all rows so far, sorted by time."""
+        """Return the trace of the run so far as a table, sorted by time."""
         with self._flushing:
             # The live driver keeps adding rows; a slice of a list is taken atomically.
             batches = [*self._batches, to_batch(self._cells[:])]
@@ -62,7 +62,7 @@ class LiveRecorder(Recorder):
         return table.take(pc.sort_indices(table, [("time_us", "ascending")]))
 
     def rows_since(self, row: int) -> pa.Table:
-        """Return the rows from index ``row`` on, in the order of arrival."""
+        """Return the trace rows from index ``row`` on, in the order of arrival."""
         with self._flushing:
             batches, cells = self._batches[:], self._cells[:]
         slices = []

@@ -100,7 +100,7 @@ class LiveRun(Run):
         return list(self._notes)
 
     def note(self, text: str) -> None:
-        """Add a sentence to the notes."""
+        """Add a sentence on a problem to the run's notes."""
         self._notes.append(text)
 
     def wait(self, timeout_s: float | None = None) -> bool:

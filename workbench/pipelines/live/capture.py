@@ -61,7 +61,7 @@ class Lock:
             raise DataError(f"{folder} is being written by another process; stop it, or use another folder") from None
 
     def release(self) -> None:
-        """Release the lock, even if forked processes still have the lock's file open."""
+        """Release this lock of a folder, even if forked processes still have the lock's file open."""
         if not self._file.closed:
             fcntl.flock(self._file, fcntl.LOCK_UN)
         self._file.close()
@@ -119,7 +119,7 @@ class Capture:
         self._file = self._last_segment.path.open("ab", buffering=0)
 
     def _repair_last_segment(self) -> Segment:
-        """Remove an incomplete last line. Return the last segment, or a new first segment if the folder is empty."""
+        """Remove an incomplete last line of the capture. Return its last segment, or a new one in an empty folder."""
         old_segments = segments(self.folder)
         if not old_segments:
             return Segment(0, self.folder / _segment_name(0))
@@ -280,7 +280,7 @@ class Chunk(NamedTuple):
 
 
 def read(folder: Path, offset: int, most_B: int = READ_B) -> Chunk:
-    """Read whole lines from ``offset`` on, at most to the end of the segment, and return them as a chunk.
+    """Read whole lines of a capture from ``offset`` on, at most to the end of the file; return them as a chunk.
 
     ``most_B`` is the largest number of bytes to read. The chunk is empty if the capture does not have a whole line at
     the offset yet.

@@ -32,7 +32,9 @@ _PARTS = "part-*.parquet"
 
 
 class Output:
-    """A folder of Parquet files with windows, to which one follower of a capture writes.
+    """A folder of Parquet files with windows, the statistics of a capture's readings per time interval.
+
+    One follower of the capture writes to the folder.
 
     ``settings`` are the settings of the windows. ``description`` has the capture's id and the engine's name.
     Raises DataError if the folder has windows of another capture, of another engine or with other settings.
@@ -55,25 +57,25 @@ class Output:
             write_whole(folder, DESCRIPTION, json.dumps(content, indent=2).encode())
 
     def write_part(self, number: int, rows: pa.Table) -> None:
-        """Write the windows ``rows`` to the part file with this number, and replace an existing file."""
+        """Write the windows ``rows`` to the file part-``number``.parquet; an existing file is replaced."""
         sink = io.BytesIO()
         pq.write_table(rows.cast(self.schema), sink, compression="zstd")
         write_whole(self.folder, _part_name(number), sink.getvalue())
 
     def write_rows(self, number: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write windows to the part file with this number; ``rows`` has a tuple of column values for each window."""
+        """Write windows to the file part-``number``.parquet; ``rows`` has a tuple of column values for each window."""
         columns = zip(*rows, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
         self.write_part(number, pa.Table.from_arrays(arrays, schema=self.schema))
 
     def remove_parts(self, number: int) -> None:
-        """Remove the part files whose number is ``number`` or higher."""
+        """Remove the files part-N.parquet of windows whose N is ``number`` or higher."""
         for path in self.folder.glob(_PARTS):
             if path.name >= _part_name(number):
                 path.unlink()
 
     def windows(self) -> pa.Table:
-        """Return all closed windows, sorted by start and group. A part file is read once, and then cached."""
+        """Return all closed windows in the folder, sorted by start and group. Files are read once and then cached."""
         with self._read_lock:
             new_paths = [path for path in sorted(self.folder.glob(_PARTS)) if path.name not in self._read_parts]
             if new_paths:
@@ -85,18 +87,18 @@ class Output:
 
     @property
     def parts(self) -> int:
-        """The number of part files."""
+        """The number of files with windows in the folder."""
         return sum(1 for _ in self.folder.glob(_PARTS))
 
     def state(self) -> dict[str, Any] | None:
-        """Return the state that `save_state` has stored, or None if the folder has no state."""
+        """Return the state that an earlier follower has stored in the folder, or None."""
         try:
             return json.loads((self.folder / STATE).read_bytes())
         except FileNotFoundError:
             return None
 
     def save_state(self, state: dict[str, Any]) -> None:
-        """Store the follower's state, in place of the previous one."""
+        """Store the state from which a later follower can continue, in place of the previous state."""
         write_whole(self.folder, STATE, json.dumps(state).encode())
 
 

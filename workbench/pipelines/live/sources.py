@@ -58,7 +58,7 @@ class LiveSource(Protocol):
 
 
 class Source(NamedTuple):
-    """A source of readings, with the functions that the bridge to a capture calls.
+    """A source of readings for `stream`, which captures them in a folder.
 
     ``name`` is the description of the source that is stored in the capture. With ``replays`` the source delivers the
     same readings from the beginning each time. ``chunks(stopped)`` yields lists of readings, also empty ones, until the
@@ -79,7 +79,7 @@ def make_source(source: Any, pace: float | None, regions: Any) -> Source:
         return _source_of_run(source, pace, regions)
     if hasattr(source, "next_reading"):
         if pace is not None or regions is not None:
-            raise ParameterError("pace and regions apply to scenarios and runs only; leave them out for this source")
+            raise ParameterError("`pace` and `regions` apply only to scenarios and runs; omit them for this source")
         return Source({"of": "readings"}, False, lambda stopped: _poll(source, stopped), lambda: int(source.lost))
     raise ParameterError(
         f"{source!r:.60} cannot be streamed; the source must be a scenario, a run, an Inbox, a subscription or a mesh"
@@ -93,7 +93,9 @@ def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Sou
     name = {"of": "run", "scenario": scenario.hash, "regions": names}
     if isinstance(run, FollowedRun):
         if pace is not None:
-            raise ParameterError("pace is given for a run on motes; leave it out, as its readings arrive in real time")
+            raise ParameterError(
+                "`pace` is given for a run on motes; omit it, because the readings arrive in real time"
+            )
         name |= {"of": "run on motes", "run": run.token}
         return Source(name, True, lambda stopped: _follow_run(run, Deliveries(node_regions), stopped), lambda: 0)
     if isinstance(run, Run):
@@ -126,18 +128,22 @@ class _RowCollector(MetricsRecorder):
         super().__init__(frozenset(), frozenset(_EVENTS))
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Record the events from which readings are made (`_EVENTS`), and ignore all others."""
+        """Record a node's events that carry readings (published, originated or delivered); ignore all other events."""
         super().protocol_events(time_us, node, [event for event in events if EVENT_NAMES[type(event)] in _EVENTS])
 
     def take(self) -> list[tuple[Any, ...]]:
-        """Return the rows recorded since the last call, and remove them."""
+        """Return the trace rows recorded since the last call, and remove them."""
         cells, width = self._cells[:], 10
         self._cells.clear()
         return list(zip(*(cells[index::width] for index in range(width)), strict=True))
 
 
 def _simulate(scenario: Scenario, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
-    """Simulate a scenario step by step; yield the new rows of its trace after each step."""
+    """Simulate a scenario step by step; yield the new rows of its trace after each step.
+
+    ``pace`` is the number of simulated seconds per second of real time; None: as fast as possible. The iterator ends
+    early if ``stopped()`` is true.
+    """
     collector = _RowCollector()
     kernel = engine.begin(scenario, collector)
     duration_us = engine.duration_us(scenario)
@@ -150,9 +156,10 @@ def _simulate(scenario: Scenario, pace: float | None, stopped: Callable[[], bool
 
 
 def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) -> Iterator[int]:
-    """Yield the simulation times (µs, below the duration) at which the steps of a run end.
+    """Yield the simulation times (µs, below the duration) up to which a run is simulated step by step.
 
-    With a ``pace``, wait before each time until it is due by the wall clock. End early if ``stopped()`` is true.
+    ``pace`` is the number of simulated seconds per second of wall-clock time: each time is yielded when it is due.
+    None means without waiting. The iterator ends early if ``stopped()`` is true.
     """
     began_s, until_us = time.perf_counter(), 0
     step_us = 1_000_000 if pace is None else max(1, round(pace * STEP_S * 1e6))
@@ -166,7 +173,8 @@ def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) ->
 def _replay(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
     """Replay a run that has ended: yield lists of the trace rows from which readings are made.
 
-    ``pace`` is the number of seconds of the run per second of real time; None: as fast as possible.
+    ``pace`` is the number of seconds of the run per second of real time; None: as fast as possible. The iterator ends
+    early if ``stopped()`` is true.
     """
     trace = _select_events(run.trace)
     times_us, row = trace.column("time_us").to_numpy(), 0
@@ -179,7 +187,10 @@ def _replay(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterat
 
 
 def _follow_run(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
-    """Yield lists of readings of a run on motes: first all readings so far, then new ones as they arrive."""
+    """Yield lists of readings of a run on motes: first all readings so far, then new ones as they arrive.
+
+    ``deliveries`` converts the trace rows to readings. The iterator ends with the run, or if ``stopped()`` is true.
+    """
     row = 0
     while True:
         is_last = stopped() or not run.is_running
@@ -202,7 +213,10 @@ def _rows(trace: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def _poll(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
-    """Poll a source that cannot wait, and yield lists of its new readings; a list may be empty."""
+    """Yield lists (some empty) of the new readings of a source that never waits for its reader.
+
+    The iterator ends if ``stopped()`` is true.
+    """
     while not stopped():
         chunk: list[Reading] = []
         while len(chunk) < CHUNK and (reading := source.next_reading(0.0 if chunk else STEP_S)) is not None:
@@ -248,7 +262,7 @@ def assign_regions(topology: Any, choice: Any) -> Mapping[int, str]:
         return choice
     if isinstance(choice, tuple) and len(choice) == 2:
         return regions(topology, *choice)
-    raise ParameterError(f"regions is {choice!r:.60}; it must be (columns, rows) or a mapping from nodes to names")
+    raise ParameterError(f"`regions` is {choice!r:.60}; it must be (columns, rows) or a mapping from nodes to names")
 
 
 class Deliveries:
@@ -332,7 +346,7 @@ class Inbox:
         self._is_closed = False
 
     def put(self, reading: Reading) -> None:
-        """Add a reading. Raises DataError if the inbox is closed."""
+        """Add a reading to this queue. Raises DataError if the queue is closed."""
         with self._condition:
             if self._is_closed:
                 raise DataError("the inbox is closed and accepts no more readings")

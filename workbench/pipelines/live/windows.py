@@ -47,14 +47,17 @@ class WindowSettings(NamedTuple):
 
     @property
     def is_late(self) -> str:
-        """The SQL condition, on columns time_us and newest_us, that a reading arrived too late for its window."""
+        """The SQL condition that a reading arrived too late for its window.
+
+        Its columns are time_us, the time of the reading, and newest_us, the latest time of the readings until then.
+        """
         return f"{self.start_of('time_us')} + {self.every_us} <= newest_us - {self.late_us}"
 
     @property
     def counted_us(self) -> str:
-        """The SQL expression of the time (µs) that assigns a reading to a window.
+        """The SQL expression of the time (µs) whose window counts a reading.
 
-        The time is time_us, or newest_us for a late reading.
+        It is time_us, the time of the reading, or for a late reading newest_us, the time of the newest reading by then.
         """
         return f"CASE WHEN {self.is_late} THEN newest_us ELSE time_us END"
 
@@ -76,14 +79,17 @@ AGGREGATES = {
 
 
 def window_settings(every_s: float, by: Sequence[str], late_s: float) -> WindowSettings:
-    """Check the parameters of windows and return them as settings. Raises ParameterError for invalid values."""
+    """Check the parameters of windows, which are as for `windows`, and return them as settings.
+
+    Raises ParameterError for invalid values.
+    """
     for name, value, minimum in (("every_s", every_s, 1e-6), ("late_s", late_s, 0.0)):
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not minimum <= value <= 1e9:
             raise ParameterError(f"{name} is {value!r:.60}; it must be a number of seconds from {minimum:g} to 1e9")
     columns = (by,) if isinstance(by, str) else tuple(by)
     for name in columns:
         if name not in BY or columns.count(name) > 1:
-            raise ParameterError(f"by contains {name!r:.60}; it may contain {', '.join(BY)}, each at most once")
+            raise ParameterError(f"`by` contains {name!r:.60}; it may contain {', '.join(BY)}, each at most once")
     return WindowSettings(round(every_s * 1e6), round(late_s * 1e6), columns)
 
 
@@ -95,7 +101,9 @@ def windows(
     late_s: float = 30.0,
     value: str = "value",
 ) -> Any:
-    """Return windows of readings: a row for each window and combination of values in ``by`` that has readings.
+    """Return statistics of readings in windows, time intervals of ``every_s`` seconds.
+
+    The result has a row for each window and combination of values in the columns ``by``, if it has readings.
 
     ``readings`` is a `Stream` or the folder of a capture; a pandas frame, an Arrow table or a path to Parquet with at
     least time_s, the columns in ``by`` and the column named by ``value``; or a DataFrame of Spark with these columns.
@@ -178,7 +186,7 @@ class Fold:
         self._by_indices = tuple(_INDICES[key] for key in settings.by)
 
     def add(self, rows: Iterable[list[Any]]) -> None:
-        """Add rows of a capture (`readings.SCHEMA`), in the order of the capture."""
+        """Count readings in their windows; ``rows`` are rows of a capture (`readings.SCHEMA`), in its order."""
         every_us, late_us, group_indices = self.settings.every_us, self.settings.late_us, self._by_indices
         for row in rows:
             time_us, value, newest_us = round(row[0] * 1e6), row[6], round(row[8] * 1e6)
@@ -218,14 +226,14 @@ class Fold:
     # State that can be stored
 
     def state(self) -> dict[str, Any]:
-        """Return the open windows and the newest time as JSON values."""
+        """Return the open windows and the time of the newest reading as JSON values."""
         return {
             "newest_us": self.newest_us,
             "open": [[*key, *_to_json_values(window)] for key, window in self._open_windows.items()],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the open windows and the newest time that `state` returned."""
+        """Restore the open windows and the time of the newest reading from ``state``, an earlier result of `state`."""
         self.newest_us = state["newest_us"]
         width = 1 + len(self._by_indices)
         self._open_windows = {

@@ -251,7 +251,8 @@ def _conversion(column: str, to: str | None) -> str:
 def _range(column: str, limits: Any) -> tuple[float, float]:
     """Return (smallest, largest) valid value of a column.
 
-    ``limits`` is this pair, or the name of a key, whose range is then returned. Raises DataError for other values.
+    ``limits`` is this pair, or the name of a key (such as "TEMP"), whose range is then returned. Raises DataError for
+    other values.
     """
     if isinstance(limits, str):
         key = attributes.key_of(limits)

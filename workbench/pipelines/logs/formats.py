@@ -92,7 +92,7 @@ class LogFormat(LineFormat):
         self._try_checks()
 
     def _try_checks(self) -> None:
-        """Try the conditions on an empty table, so that an invalid condition is reported before a log is read."""
+        """Try the checks' SQL conditions on an empty table, to report an invalid condition before a log is read."""
         import duckdb
 
         for reason, condition in self.checks.items():

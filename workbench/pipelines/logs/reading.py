@@ -90,7 +90,7 @@ def read_log(
     names = [os.fspath(path) for path in paths]
     if spark is not None:
         if out is not None:
-            raise DataError("out and spark are both given; on Spark use log.rows.write.parquet(...) instead of out")
+            raise DataError("`out` and `spark` are both given; on Spark use log.rows.write.parquet(...) instead of out")
         return _read_on_spark(spark, names, line_format)
     return (
         _read_to_folder(Path(out), names, line_format, progress)
@@ -120,7 +120,7 @@ def _schemas(form: LineFormat) -> tuple[pa.Schema, pa.Schema]:
 
 
 def _name_tables(chunk: Chunk, name: str, form: LineFormat) -> tuple[pa.Table, pa.Table]:
-    """Return a chunk's tables of rows and of rejected lines, each with the file's name as a column."""
+    """Return a chunk's tables of rows and of rejected lines, both with the file's name added as a column."""
     return _with_file(chunk.rows, name), _with_file(chunk.rejected, name).select(_schemas(form)[1].names)
 
 
@@ -130,7 +130,10 @@ def _name_tables(chunk: Chunk, name: str, form: LineFormat) -> tuple[pa.Table, p
 def _read(
     names: list[str], form: LineFormat, progress: Callable[[float], Any] | None
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Yield (table of rows, table of rejected lines) for each piece of each file."""
+    """Yield (table of rows, table of rejected lines) for each piece of each file; ``names`` are the files' paths.
+
+    ``progress`` is called with the share of bytes read, 0 to 1.
+    """
     total_B = max(1, sum(os.path.getsize(name) for name in names if os.path.isfile(name)))
     done_B = 0
     for name in names:

@@ -72,7 +72,10 @@ def replay(
 
 
 def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
-    """Return {column: key} of the published values. Raises DataError for a missing column or key."""
+    """Return {column: key} of the values to publish; ``key`` is as for `replay`.
+
+    Raises DataError for a missing column or key.
+    """
     columns = list(column_types(readings))
     for name in ("time_s", "node"):
         if name not in columns:

@@ -114,10 +114,11 @@ _DELIVERIES = f"""
 
 
 def latency(traces: Any, over_runs: bool = False) -> Any:
-    """Return a table of the latency from publication to delivery, with a row for each run.
+    """Return a table of the latency from publication to delivery, with a row for each run in ``traces``.
 
-    Columns: scenario, delivered, latency_ms_p50, latency_ms_p95, as in a run's metrics. A run without a delivery has no
-    row. With ``over_runs`` the result is a single row of means over runs, without such runs.
+    ``traces`` is the result of the function `traces`. Columns: scenario, delivered, latency_ms_p50, latency_ms_p95, as
+    in a run's metrics. A run without a delivery has no row. With ``over_runs`` the result is a single row: means and
+    percentiles over the runs with a delivery (see `band`).
     """
     query = f"""
         WITH {_DELIVERIES}
@@ -132,10 +133,12 @@ def latency(traces: Any, over_runs: bool = False) -> Any:
 
 
 def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
-    """Return a table of the percentiles of each run's latency. Columns: scenario, percent (1 to 100), latency_ms.
+    """Return a table of the latency percentiles of each run in ``traces``, the result of the function `traces`.
+
+    Columns: scenario, percent (1 to 100), latency_ms.
 
     latency_ms is the smallest latency that this percentage of deliveries does not exceed, as in a run's metrics. With
-    ``over_runs`` the rows are means over runs (`band`).
+    ``over_runs`` the table has means and percentiles over all runs instead (see `band`).
     """
     percents = ", ".join(f"({percent})" for percent in range(1, 101))
     query = f"""
@@ -157,8 +160,8 @@ def flows(traces: Any, over_runs: bool = False) -> Any:
 
     Columns: scenario, publisher, sink, last_hop (the neighbor from which the sink received the readings; -1 if the sink
     is the publisher), delivered (number of readings), latency_ms (mean), hops (mean of the messages; null if the
-    protocol does not record hops in rows "held"). With ``over_runs`` only delivered is averaged; latency_ms and hops
-    are left out.
+    protocol does not record hops in rows "held"). ``traces`` is the result of the function `traces`. With
+    ``over_runs`` the table has means and percentiles of delivered over all runs; latency_ms and hops are left out.
     """
     query = f"""
         WITH {_DELIVERIES},
@@ -182,12 +185,13 @@ def flows(traces: Any, over_runs: bool = False) -> Any:
 def paths(traces: Any, over_runs: bool = False) -> Any:
     """Return a table of the delivered readings that traversed each link.
 
-    Columns: scenario, publisher, sink, sender, receiver, delivered (their number).
+    Columns: scenario, publisher, sink, sender, receiver, delivered (number of readings). ``traces`` is the result of
+    the function `traces`.
 
     A path is traced back from the sink. The previous hop of a node is the neighbor in the node's first row "held" of
     the message, from which the node first received it. A path ends at a node without such a row, or after `MOST_HOPS`
-    links. If a protocol records such rows only at sinks, paths have only their last link; without such rows, none.
-    With ``over_runs`` the rows are means over runs (`band`).
+    links. If a protocol records rows "held" only at sinks, each path consists of its last link; without such rows, the
+    table is empty. With ``over_runs`` the table has means and percentiles over all runs instead (see `band`).
     """
     query = f"WITH {_DELIVERIES} SELECT {_MESSAGE}, publisher, sink FROM arrived"
     arrived_messages = checkpoint(run_query(query, traces=traces))

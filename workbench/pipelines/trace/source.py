@@ -44,7 +44,7 @@ class TraceSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the format."""
+        """Return the name by which Spark selects this data source."""
         return "workbench.trace"
 
     def schema(self) -> Any:
@@ -54,7 +54,10 @@ class TraceSource(DataSource):
         return from_arrow_schema(PLAIN_SCHEMA)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        """Return a reader of the folder or of the scenarios. Raises DataError or ScenarioError for invalid options."""
+        """Return a reader of trace rows: of the folder in the option path, or of the runs of the option scenario.
+
+        ``schema`` is ignored. Raises DataError or ScenarioError for invalid options.
+        """
         if "path" in self.options:
             return FolderReader(self.options)
         if "scenario" in self.options:
@@ -65,7 +68,7 @@ class TraceSource(DataSource):
 
 
 class FolderReader(DataSourceReader):
-    """A reader of the runs in a folder."""
+    """A reader of the trace rows of all selected runs in a folder of results."""
 
     def __init__(self, options: Any) -> None:
         scenario_hashes = (
@@ -111,14 +114,17 @@ class RunReader(DataSourceReader):
         self._tasks = min(len(self._runs), _whole(options["tasks"], "tasks") if "tasks" in options else TASKS)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one partition per Spark task: its runs as pairs (index of the scenario, seed).
+        """Return one partition per Spark task: a list of runs, each a pair (index of the scenario, seed).
 
-        Runs are assigned to tasks in turn. Neighboring runs of the list take about the same time, so all tasks do, too.
+        Runs are assigned to tasks in turn. Successive runs take about the same time, so all tasks do, too.
         """
         return [InputPartition(self._runs[task :: self._tasks]) for task in range(self._tasks)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Simulate the runs of a partition, pairs (index of the scenario, seed), and yield their trace rows."""
+        """Simulate the runs of a partition and yield their trace rows.
+
+        ``partition`` has a pair (index of the scenario, seed) for each run.
+        """
         scenarios: dict[int, Scenario] = {}
         for index, seed in partition.value:
             if index not in scenarios:

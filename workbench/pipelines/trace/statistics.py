@@ -20,12 +20,13 @@ _MOST_STEPS = 10_000
 
 
 def load_per_node(traces: Any, over_runs: bool = False) -> Any:
-    """Return a table of the frames and bytes that each node sent, received and lost.
+    """Return a table of the frames and bytes that each node sent, received and lost in each run.
 
     Columns: scenario, node, sent, received, lost (numbers of frames), sent_B, received_B, lost_B (bytes).
 
-    A lost frame counts at the node that should have heard it. Nodes without any row in a trace are missing. With
-    ``over_runs`` the rows are means over runs (`band`).
+    ``traces`` is the result of the function `traces`. A lost frame counts at the node that should have heard it. Nodes
+    without any row in a trace are missing. With ``over_runs`` the table has means and percentiles over all runs
+    instead (see `band`).
     """
     columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in _FRAMES)
     query = f"SELECT scenario, node, {columns} FROM {{traces}} GROUP BY scenario, node"
@@ -35,11 +36,12 @@ def load_per_node(traces: Any, over_runs: bool = False) -> Any:
 
 
 def load_per_link(traces: Any, over_runs: bool = False) -> Any:
-    """Return a table of the frames and bytes that were sent, received and lost on each link.
+    """Return a table of the frames and bytes that were sent, received and lost on each link in each run.
 
     Columns: scenario, sender, receiver, sent, received, lost (numbers of frames), sent_B, received_B, lost_B. ``sent``
-    counts the frames, broadcasts included, that the receiver could have heard: received plus lost. With
-    ``over_runs`` the rows are means over runs (`band`).
+    counts the frames, broadcasts included, that the receiver could have heard: received plus lost. ``traces`` is the
+    result of the function `traces`. With ``over_runs`` the table has means and percentiles over all runs instead (see
+    `band`).
     """
     columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in ("received", "lost"))
     query = f"""
@@ -53,7 +55,7 @@ def load_per_link(traces: Any, over_runs: bool = False) -> Any:
 
 
 def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
-    """Return a table of the cost of losses, with a row for each reason.
+    """Return a table of the cost of lost frames and messages, with a row for each reason in each run.
 
     Columns: scenario, event ("lost", "dropped" or "given_up"), reason, and
 
@@ -63,7 +65,8 @@ def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
     energy_mJ  energy that the receiver spent on hearing the frames. It is 0 for a frame that was never sent, or did not
                reach the receiver (lost on the link, or because the receiver was sending or down)
 
-    ``radio`` is the radio of the runs. With ``over_runs`` the rows are means over runs (`band`).
+    ``traces`` is the result of the function `traces`, ``radio`` is the radio of its runs. With ``over_runs`` the
+    table has means and percentiles over all runs instead (see `band`).
     """
     mJ_per_B = radio.rx_uJ_per_B / 1000
     query = f"""
@@ -99,9 +102,10 @@ def over_time(
 ) -> Any:
     """Return a table of the number and sum of state values over time, such as the ranks of nodes that decode.
 
-    A trace row with ``event`` sets the value of a state, which the columns ``of`` identify. A row with the event
-    ``ended`` removes the value. Columns: scenario, time_s (0, every_s, ... until_s), standing (number of states with a
-    value), total (sum of these values).
+    ``traces`` is the result of the function `traces`. A trace row with ``event`` sets the value of a state, which the
+    columns ``of`` identify. A row with the event ``ended`` removes the value (None: values stay). Columns: scenario,
+    time_s (0, every_s, ... until_s), standing (number of states with a value), total (sum of these values). With
+    ``over_runs`` the table has means and percentiles over all runs instead (see `band`).
 
     Ranks per publication: ``over_time(traces, "innovative")``; the mean rank is total / standing. Gradients:
     ``over_time(traces, "gradient_set", "gradient_removed", of=("node", "peer", "origin"))``.

@@ -67,7 +67,7 @@ def batches_of_run(run: Run) -> Iterator[pa.RecordBatch]:
 
 
 def without_dictionaries(table: Any) -> Any:
-    """Return a table or batch with strings in place of dictionaries, which Spark does not support."""
+    """Return an Arrow table or batch with plain strings instead of dictionary-encoded ones, for Spark."""
     return table.cast(PLAIN_SCHEMA)
 
 
@@ -93,7 +93,10 @@ def _table_of_folder(folder: Path, spark: Any, only: Collection[str] | None, cod
 def select_runs(
     folder: Path, only: Collection[str] | None = None, code: str | None = None
 ) -> dict[Path, list[StoredRun]]:
-    """Return {file: its runs that ``only`` and ``code`` select, in order}. Raises DataError as `traces` does."""
+    """Return {file: its selected runs, in order} for a folder of results; ``only`` and ``code`` are as for `traces`.
+
+    Raises DataError as `traces` does.
+    """
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist")
     stored_runs = list_runs(folder)

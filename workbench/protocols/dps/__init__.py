@@ -2,12 +2,12 @@
 
 Theory of operation
     A topic is a text in levels, "sensor/42/temp"; a subscription may have wildcards, "sensor/+/temp" or "sensor/#".
-    Topics are broken into items, and each item sets some bits of a filter. Neighbors *link*. Over a link each end sends
-    the other its *interests* and *needs*. The interests are the union of the filters of all subscriptions on its side
-    of the link. The needs are the bits that the fuzzy hashes of these filters have in common. A publication carries the
-    filter of its topics. A node forwards the publication over each link whose interests may match this filter. So a
-    node does not learn which nodes subscribed, or to which topics. Filters give false positives, never false negatives;
-    the subscriber's node compares the topics themselves.
+    Topics are broken into items, such as prefixes. Each item sets some bits of a filter. Neighbors *link*. Over a link
+    each end sends the other its *interests* and *needs*. The interests are the union of the filters of all
+    subscriptions on its side of the link. The needs are the bits that the fuzzy hashes of these filters have in common.
+    A publication carries the filter of its topics. A node forwards the publication over each link whose interests may
+    match this filter. So a node does not learn which nodes subscribed, or to which topics. Filters give false
+    positives, never false negatives; the subscriber's node compares the topics themselves.
 
     A link that closes a loop is *muted*: it carries neither interests nor publications, so that interests do not
     circulate. A node records for some time which neighbor sent which publication. It uses this record to drop
@@ -26,7 +26,7 @@ Modules
                     interests.py: unions of filters, and the messages that carry them; mesh_ids.py: the ids that show
                     loops; neighborhood.py: the choice of neighbors to link with on a radio
     rules           rules.py: constants, times, and decisions on plain numbers, which the fast engine's node also calls
-    publications    publications.py: forwarding, delivery, and retries of frames that the radio gave up; history.py: the
+    publications    publications.py: forwarding, delivery, and retries of undelivered frames; history.py: the
                     publications seen; retained.py: the retained publications; acknowledgements.py; series.py: the
                     objects that the application holds
     topics          topics.py: items and matching; mapping.py: attributes as topics; bloom/: filters, single or in
@@ -63,8 +63,8 @@ Cost
     two or three filters for each link.
 
 Limits
-    losses          A publication is sent over a link once. If the radio reports the frames that it gave up, these are
-                    sent again, up to three times; without such reports, as over UDP, a publication may be lost.
+    losses          A publication is sent over a link once. If the radio reports undelivered frames, these are sent
+                    again, up to three times; without such reports, as over UDP, a publication may be lost.
                     Interests are repeated until acknowledged. On a grid of 25 nodes that loses a tenth of its frames,
                     readings arrive from second 5 on (`benchmarks/dps_radio.py forms`).
     loops           Mesh ids travel with interests and keep-alives, so a loop may exist for about ``link_loss_s``. It
@@ -144,7 +144,7 @@ Differs from the reference implementation in
     timers      Each link has its own timer. The reference has one timer for all links.
     radio       On a radio, in a crowd (`neighborhood.py`): a node requests few links; keep-alives are rarer and come
                 from one end, rechecks are rarer; interests of muted neighbors are dropped; publications wait before
-                they are forwarded. On any radio: frames that the radio gave up are sent again; without a crowd, a
+                they are forwarded. On any radio: undelivered frames are sent again; without a crowd, a
                 neighbor's interests wait for a twentieth of ``update_s`` at each hop.
 
 Reference
@@ -258,14 +258,16 @@ class DPS(Protocol):
             raise ParameterError("DPS: separators is empty; it needs at least one character, as in separators='/'")
 
     def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
-        """Return an estimate of the frames received on each arc (directed radio link).
+        """Return an estimate of the number of frames received on each arc (directed radio link) in a simulation.
 
-        The estimate is one frame for each reading, and 400 for link messages.
+        The estimate is one frame for each of ``readings``, and 400 link messages. The other arguments are ignored.
         """
         return readings + 400
 
     def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:
-        """Return a publication's samples that match a subscription, whose constraints on TOPIC may have wildcards."""
+        """Return the readings in a publication that match a subscription.
+
+        The subscription's constraints on TOPIC may have wildcards."""
         return mapping.samples(subscription, publication, self.separators)
 
 

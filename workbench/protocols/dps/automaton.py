@@ -146,7 +146,10 @@ class Entry:
 
 
 def _entry(state: State, actions: str, reason: str) -> Entry:
-    """Return a table entry. ``state``: the next state; ``actions``: labels of actions, separated by commas."""
+    """Return an entry of the table.
+
+    ``state``: the next state; ``actions``: labels of the actions, separated by commas; ``reason``: why the state
+    machine does so, as text for readers."""
     action_names = actions.upper().replace(" ", "_").split(",_") if actions else ()
     return Entry(state, tuple(Action[name] for name in action_names), reason)
 

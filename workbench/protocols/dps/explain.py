@@ -23,7 +23,7 @@ _NO_INTEREST_REASONS = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield sentences about publishers that no interest can reach, because no path leads to them.
+    """Yield sentences about publishers that no subscription can reach, because no path leads to them.
 
     ``missing``: pairs of a publication and a subscription that did not get it.
     """
@@ -35,8 +35,8 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
     The path leads over active links or, if these do not reach the subscriber, over arcs of the topology. The result is
     None if neither path exists. It is also None if the subscriber received the reading, and the trace shows no drop or
-    loss there. ``pair``: the publication of the reading and the subscription that did not get it; ``trail``: the trace
-    rows of the reading at each node.
+    loss there. ``evidence``: the trace of the run. ``pair``: the publication of the reading, and the subscription that
+    did not get it. ``trail``: the trace rows of the reading at each node.
     """
     holders = trail.holders
     if pair.subscriber in holders:
@@ -81,9 +81,10 @@ class _Links:
         return self._holders.get(node, self._published)
 
     def last_link_rows(self, node: int) -> dict[int, Row]:
-        """Return {neighbor: row}: a node's last "link_set" row for each neighbor before the reading arrived there.
+        """Return {neighbor: trace row of the last state change of their link} for the links of a node.
 
-        If the reading never arrived there, the result has rows before its arrival at the node that received it last.
+        Only changes before the reading arrived at the node count. If it never did, the changes before its arrival at
+        the last node that received it count.
         """
         row_count = self._count_rows(node)
         return self._evidence.once(
@@ -92,9 +93,9 @@ class _Links:
         )
 
     def _count_rows(self, node: int) -> int:
-        """Return the number of "link_set" rows of a node before the reading arrived there.
+        """Return the number of "link_set" trace rows (changes of links) of a node before the reading arrived at it.
 
-        If the reading never arrived there, count the rows before its arrival at the node that received it last.
+        If it never did, count the rows before the reading arrived at the last node that received it.
         """
         end_position = self._holders[node].position if node in self._holders else self._last_position
         positions = self._evidence.once(
@@ -128,7 +129,7 @@ class _Links:
         return first_hops
 
     def missing_link(self, node: int, neighbor: int) -> Step:
-        """Return the step for a reading that stopped at ``node``, because it had no active link to ``neighbor``."""
+        """Return the step (trace event) at which a reading stopped: ``node`` had no active link to ``neighbor``."""
         receipt, link_row = self.receipt(node), self.last_link_rows(node).get(neighbor)
         state_text = "never" if link_row is None else link_row.detail
         return Step(
@@ -142,10 +143,11 @@ class _Links:
 
 
 def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
-    """Return the step for a reading that stopped at ``node``, because it had no matching interests from ``neighbor``.
+    """Return the step for a reading that stopped at ``node``, which had no matching interests from ``neighbor``.
 
-    The cause of the step is "no_base" if ``node`` had dropped a change of these interests with the reason "no_base",
-    else "not_asked". ``receipt``: the trace row of the reading's arrival at ``node``.
+    A step is a trace event. Its cause is "no_base" if ``node`` had dropped a change of these interests, because it did
+    not have the interests before the change. Otherwise the cause is "not_asked". ``receipt``: the trace row of the
+    reading's arrival at ``node``. ``evidence``: the trace of the run.
     """
     last_interests_rows = [
         row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < receipt.position

@@ -32,9 +32,9 @@ from workbench.protocols.dps.wire import Publication
 
 @dataclass(slots=True)
 class HistoryEntry:
-    """The entry of one publication id.
+    """The history's entry of one publication id.
 
-    ``neighbors`` is {address of a sender: (its highest sequence number, fewest hops with that number)}.
+    ``neighbors`` is {neighbor: (highest sequence number that it sent, fewest hops of its messages with this number)}.
     """
 
     sequence: int = 0  # the highest sequence number seen
@@ -56,7 +56,7 @@ class History:
         return len(self._entries)
 
     def get(self, publication_id: bytes) -> HistoryEntry | None:
-        """Return the entry of a publication id, or None if the id has no entry."""
+        """Return the HistoryEntry of a publication id, or None if the id has no entry."""
         return self._entries.get(publication_id)
 
     def record(
@@ -64,7 +64,7 @@ class History:
     ) -> None:
         """Record a publication that a neighbor sent, or that this node published (``neighbor`` None).
 
-        ``is_linked``: this node has a link with the neighbor. ``expires_us``: time from which the entry of this
+        ``is_linked``: whether this node has a link with the neighbor. ``expires_us``: time from which the entry of this
         publication id may be removed.
         """
         publication_id, sequence, hops = publication.publication_id, publication.sequence, publication.hops

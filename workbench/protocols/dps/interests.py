@@ -50,10 +50,10 @@ class Interests:
         self._needs.remove(BitVector.from_bytes(needs))
 
     def combine(self, excluded: Pair | None) -> Pair:
-        """Return (union of all interests, intersection of all needs) of the pairs that were added.
+        """Return the pair (union of all interests, intersection of all needs) over all added pairs.
 
-        ``excluded``: a pair to leave out, such as that of the neighbor that gets the result; None: no pair. Of equal
-        pairs only one is left out.
+        ``excluded``: an added pair to leave out, usually that of the neighbor to which the result is sent. If it was
+        added several times, it is left out once. None: leave out nothing.
         """
         filter_counts, needs_counts = self._filters, self._needs
         if excluded is not None:
@@ -66,7 +66,7 @@ _NO_INTERESTS = None, None
 
 
 class LinkSender:
-    """Sender of link messages: subscriptions and their acknowledgements. It updates the `Remote` of each receiver."""
+    """Sender of link messages: subscriptions and their acknowledgements. It records them in the link's `Remote`."""
 
     def __init__(self, context: Context, interests: Interests, mesh_ids: MeshIds) -> None:
         self._context = context

@@ -112,20 +112,22 @@ class Links:
         self._sender = LinkSender(context, self.interests, self.mesh_ids)
 
     def start(self, mesh_id: bytes) -> None:
-        """Set this node's own mesh id: 16 bytes, as in messages (little-endian)."""
+        """Set the mesh id that this node created for itself: 16 bytes, little-endian as in messages."""
         self.mesh_ids.own = mesh_id_number(mesh_id)
         self._has_changes = True
 
     # Requests of the application and the node
 
     def link(self, neighbor: Neighbor, now: int) -> None:
-        """Request a link with a neighbor, or keep an existing one from ending.
+        """Request a link with a neighbor; if a link exists, cancel its planned end.
 
         Raises ParameterError if the node already has ``max_links`` links."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             if self._is_full():
-                raise ParameterError(f"the node has {len(self.remotes)} links, as many as max_links; raise max_links")
+                raise ParameterError(
+                    f"the node has {len(self.remotes)} links, as many as max_links; end a link, or raise max_links"
+                )
             remote = self._add(neighbor, True)
         self._apply(remote, ASKED, now)
 
@@ -154,7 +156,7 @@ class Links:
     def update(self, now: int) -> None:
         """Send each neighbor this node's interests if they changed since the last message to the neighbor.
 
-        A neighbor whose answer is outstanding gets them after its answer.
+        A neighbor that must still answer a message gets the interests after its answer.
         """
         for remote in list(self.remotes.values()):
             self._apply(remote, CHANGED, now)
@@ -311,9 +313,9 @@ class Links:
         return True
 
     def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool) -> bool:
-        """Return whether a message has needs, although the neighbor would have no interests after it.
+        """Return whether a message has needs, but its change would leave the neighbor without interests.
 
-        ``is_repetition``: the message was received before, so that its change is in the stored interests already.
+        ``is_repetition``: whether the message was received before, so that the stored interests include its change.
         """
         if message.needs == NO_NEEDS:
             return False
@@ -340,7 +342,7 @@ class Links:
 
     @staticmethod
     def _compute_pair(remote: Remote, message: wire.LinkMessage) -> Pair | None:
-        """Return the pair (interests, needs) of the neighbor ``remote`` after this message; None: no interests."""
+        """Return the neighbor's pair (interests, needs) after this message; None if its interests are empty."""
         interests, needs = message.interests, message.needs
         assert interests is not None and needs is not None, "a message with SAK_REQUESTED has both"
         if message.flags & wire.DELTA and remote.inbound is not None:
@@ -348,7 +350,10 @@ class Links:
         return None if interests.is_empty else (interests, needs)
 
     def _acknowledge(self, remote: Remote, now: int) -> None:
-        """Acknowledge the neighbor's last message; add this node's interests if the neighbor may not have them."""
+        """Acknowledge the last subscription message of the neighbor ``remote``.
+
+        The acknowledgement contains this node's interests if the neighbor may not have the current ones.
+        """
         if remote.state == MUTED:
             with_interests = False
         elif remote.answers_in_full:
@@ -377,7 +382,7 @@ class Links:
     # Time
 
     def wake(self, now: int) -> None:
-        """Send due changes, repeat unanswered messages, and send keep-alives."""
+        """Send changes of interests that are due, repeat unanswered messages, and send keep-alives."""
         if self._update_at_us is not None and self._update_at_us <= now:
             self._update_at_us = None
             self.update(now)
@@ -399,10 +404,10 @@ class Links:
             remote.repeated = 0
 
     def plan_retry(self, neighbor: Neighbor, is_answer: bool, now: int) -> None:
-        """Plan to send a link message to a neighbor again, because the radio gave it up.
+        """Plan to repeat a link message that the radio failed to deliver to a neighbor.
 
-        ``is_answer``: the message is an acknowledgement without interests. Nothing is planned after MOST_REPEATS
-        retries."""
+        ``is_answer``: whether the message is an acknowledgement without interests. Nothing is planned after
+        MOST_REPEATS retries."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             return
@@ -412,9 +417,9 @@ class Links:
             remote.repeated += 1
 
     def _send_again(self, remote: Remote, now: int) -> None:
-        """Send the neighbor again the messages that the radio gave up.
+        """Send a neighbor again the messages that the radio failed to deliver.
 
-        They are an acknowledgement, if the radio gave one up, and the message whose answer is outstanding, if any.
+        These are an acknowledgement, if the radio failed to deliver one, and the unanswered message, if any.
         """
         remote.retry_us = None
         if remote.answers_again:
@@ -423,7 +428,9 @@ class Links:
             self._apply(remote, OVERDUE, now)
 
     def _send_ids(self, now: int) -> None:
-        """Send a keep-alive to each neighbor to which a new mesh id must be sent, and plan early rechecks."""
+        """Send a keep-alive to each neighbor to which a new mesh id must be sent.
+
+        Also plan early rechecks of the muted links that may not close a loop any more."""
         for remote in self.mesh_ids.outdated_remotes():
             if remote.pending is None:
                 self._apply(remote, QUIET, now)
@@ -433,7 +440,7 @@ class Links:
             self._recheck_soon(self.mesh_ids.separated_remotes(), now)
 
     def _recheck_soon(self, remotes: list[Remote], now: int) -> None:
-        """Plan early rechecks of these muted links, whose neighbors seem to be in an unconnected part of the mesh."""
+        """Plan early rechecks of the muted links with ``remotes``, which may be in an unconnected part of the mesh."""
         update_us = self._context.times.update_us
         for remote in remotes:
             # At random times: after the first has connected the parts, the others do close a loop.
@@ -441,7 +448,7 @@ class Links:
                 remote.keep_alive_us = now + 1 + self._context.random.below(update_us)
 
     def _tick(self, remote: Remote, now: int) -> None:
-        """Count a tick without an answer from the neighbor; then repeat the message or give the neighbor up, if due."""
+        """Count a timer tick without the neighbor's answer; if due, repeat the message or give the neighbor up."""
         remote.ticks += 1
         remote.tick_us = now + self._context.times.tick_us
         input_index = rules.tick_input(remote.ticks, self.settings.retry_ticks, self.settings.retries)
@@ -457,7 +464,7 @@ class Links:
         return now + rules.recheck_after_us(remote.is_requester, times.recheck_s, times.silence_us, random_fraction)
 
     def next_due_us(self) -> int | None:
-        """Return the time at which `wake` is next due, or None if no time is planned."""
+        """Return the time at which to call `wake` next, or None if nothing is planned."""
         due_us = self._update_at_us
         if self._send_ids_at_us is not None and (due_us is None or self._send_ids_at_us < due_us):
             due_us = self._send_ids_at_us
@@ -470,7 +477,7 @@ class Links:
     # The automaton, and its actions
 
     def _apply(self, remote: Remote, link_input: Input, now: int) -> None:
-        """Change a link's state, and do the actions that the table has for this state and input."""
+        """Change a link's state, and do the actions that `automaton.TABLE` has for this state and input."""
         entry = TABLE[remote.state][link_input]
         assert entry.state is not None, "an input that never comes in this state"
         if entry.state is not remote.state:
@@ -542,9 +549,10 @@ class Links:
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Return whether the interests that came over a link stay in the union of this node after the link is muted.
+        """Return whether this node continues to count the interests of a neighbor after the link with it is muted.
 
-        They attract publications in vain, so they are always removed in a dense neighborhood."""
+        Such interests attract publications that the muted link cannot carry. So they are always removed in a dense
+        neighborhood."""
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:
@@ -580,8 +588,8 @@ class Links:
     def _replace(self, remote: Remote, now: int) -> None:
         """Unmute one muted link, to replace the ended link of ``remote``.
 
-        A link whose mesh id has the same owner as that of ``remote`` is preferred. Do nothing if an active link has an
-        id of this owner: that link leads to the same part of the mesh.
+        A link whose mesh id was created by the same node as the id of ``remote`` is preferred. Do nothing if an active
+        link has an id that was created by that node, too: it leads to the same part of the mesh.
         """
         owner = owner_of(remote.inbound_mesh_id)
         linked_remotes = self.remotes.values()

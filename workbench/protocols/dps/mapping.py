@@ -53,7 +53,11 @@ def publication_topics(attributes: Sequence[Any], separators: str = topics.SEPAR
 
 
 def subscription_topics(attributes: Iterable[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
-    """Return the topics of a subscription's constraints; raise AttributeFormatError if no topic can express one."""
+    """Return the topics that express a subscription's constraints (``attributes``).
+
+    ``separators``: the characters that separate the levels of a topic; the result contains only the first of them.
+    Raises AttributeFormatError for a constraint that no topic can express.
+    """
     separator = separators[0]
     topic_texts = dict.fromkeys(
         _subscription_topic(attribute, separator) for attribute in attributes if attribute.operator != IS
@@ -112,7 +116,7 @@ def decode_data(data: bytes) -> Any:
 
 
 def samples(subscription: Iterable[Any], publication: Any, separators: str) -> list[Any]:
-    """Return the publication's samples that match a subscription, whose constraints on TOPIC may have wildcards.
+    """Return the readings in a publication that match a subscription, whose constraints on TOPIC may have wildcards.
 
     If the subscription has no constraint TOPIC EQ, the result is that of `attributes.matching_samples`.
     """

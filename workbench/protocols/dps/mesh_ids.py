@@ -40,7 +40,7 @@ def mesh_id_number(mesh_id: bytes) -> int:
 
 
 def owner_number(mesh_id: int) -> int:
-    """Return the number by which the node's events identify the owner of a mesh id: the highest 63 bits of the id.
+    """Return the number by which events identify the node that created a mesh id: the highest 63 bits of the id.
 
     The result is -1 for NO_MESH_ID, which means that no id has come yet.
     """
@@ -53,7 +53,7 @@ def add_mark(mesh_id: int) -> int:
 
 
 class MeshIds:
-    """The mesh ids that one node knows: its own id, and the ids that its neighbors sent.
+    """The mesh ids (ids that show loops) that one node knows: its own id, and the ids that its neighbors sent.
 
     ``remotes`` is the node's {neighbor: Remote}, which has the ids of the neighbors.
     """
@@ -68,7 +68,7 @@ class MeshIds:
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
     def lowest_except(self, remote: Remote) -> int:
-        """Return the lowest mesh id on this side of the link to ``remote``: of this node and its other neighbors."""
+        """Return the lowest of the mesh ids of this node and of all its neighbors except ``remote``."""
         lowest_id = self.own
         for other_remote in self._remotes.values():
             if other_remote is not remote and is_connecting(other_remote.state):
@@ -78,7 +78,8 @@ class MeshIds:
     def shows_loop(self, mesh_id: int, remote: Remote) -> bool:
         """Return whether a mesh id that came from ``remote`` shows that the link closes a loop.
 
-        It does if its owner is this node, or if the lowest id on this side of the link has the same owner.
+        The result is True if this node created the id, or if one node created both this id and the lowest id on this
+        side of the link.
         """
         if hop_to_add(mesh_id) < 0:
             return False
@@ -107,9 +108,9 @@ class MeshIds:
     def separated_remotes(self) -> list[Remote]:
         """Return the neighbors with a muted link that seem to be in another, unconnected part of the mesh.
 
-        Such a neighbor sent a lower mesh id than all other ids that this node knows. So the owner of that id is
-        connected to the neighbor, but not to this node: the loop never existed, or was cut. Neighbors whose answer is
-        outstanding are left out.
+        Such a neighbor sent a lower mesh id than all other ids that this node knows. So the node that created this id
+        is connected to the neighbor, but not to this node: the loop never existed, or was cut. Neighbors that must
+        still answer a message are left out.
         """
         separated_remotes = []
         for remote in self._remotes.values():
@@ -122,8 +123,8 @@ class MeshIds:
     def choose_lower_id(self, random: Stream) -> None:
         """Replace this node's mesh id by a lower id than all recorded ids (`note_seen`).
 
-        The new id is a random number of up to 64 bits lower, not counting the bytes of hops and mark. If no id is so
-        low, the new id is random.
+        The new id is lower by a random number of up to 64 bits, not counting the bytes of hops and mark. If there is no
+        such id, the new id is random.
         """
         new_upper_bits = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
         if new_upper_bits < 0:

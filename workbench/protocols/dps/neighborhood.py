@@ -43,7 +43,7 @@ from workbench.protocols.dps.links import Links
 class Neighborhood:
     """The radio neighbors of one node, as its link layer reports them, and the node's plans to request links with them.
 
-    Without reports, the node requests links only for the application.
+    If the link layer reports no neighbors, the node requests only the links that the application requires.
     """
 
     def __init__(self, address: int, context: Context, links: Links) -> None:
@@ -64,8 +64,8 @@ class Neighborhood:
     def report(self, neighbor: int, quality: float, now: int) -> None:
         """Store a neighbor's delivery ratio ``quality`` (0 to 1), measured in the worse direction.
 
-        Plan a link request if the neighbor is new. If the ratio is below ``worst_link``, remove the neighbor and end
-        its link.
+        Plan a link request if the neighbor is new. If the ratio is below the setting ``worst_link``, remove the
+        neighbor and end its link.
         """
         if quality < self._settings.worst_link:
             if neighbor in self._qualities or neighbor in self._links.remotes:
@@ -147,7 +147,7 @@ class Neighborhood:
                 self._request(neighbor, now)
 
     def next_due_us(self) -> int | None:
-        """Return the time at which `wake` is next due, or None if no time is planned."""
+        """Return the time at which to call `wake` next, or None if nothing is planned."""
         due_times_us = [time_us for time_us in (self._choose_at_us, self._move_scout_at_us) if time_us is not None]
         due_times_us += self._request_at_us.values()
         return min(due_times_us) if due_times_us else None
@@ -185,10 +185,10 @@ class Neighborhood:
         return self._ranked_neighbors
 
     def _next_neighbor(self) -> int | None:
-        """Return the next neighbor with neither a link nor a planned link request; None if all have one.
+        """Return the next neighbor with neither a link nor a planned link request, or None if no such neighbor exists.
 
-        The search continues in the ranking after the neighbor of the previous call. After the last neighbor of the
-        ranking it starts again with the best.
+        Neighbors are searched in the order of their rank, from the one after the neighbor that the previous call
+        returned. After the last neighbor, the search continues with the first.
         """
         ranked_neighbors, remotes = self._rank_neighbors(), self._links.remotes
         for _ in range(len(ranked_neighbors)):

@@ -35,8 +35,9 @@ SIMULATED_PORT = 40000  # port number in the messages of a simulation, where it 
 class DPSNode(Node):
     """A node of a DPS mesh.
 
-    A driver for a real network sets ``port``, ``security`` and ``multicasts`` (whether publications are also sent by
-    multicast), and overrides `neighbor_of` and `may_speak_for`. A neighbor's address is any hashable value.
+    A driver for a real network sets ``port``, ``security`` (encryption and signatures) and ``multicasts`` (whether
+    publications are also sent by multicast). It overrides `neighbor_of` and `may_speak_for`. A neighbor's address is
+    any hashable value.
     """
 
     EVENTS = events.EVENTS
@@ -93,7 +94,8 @@ class DPSNode(Node):
     def may_speak_for(self, previous_hop: Neighbor, port: int) -> bool:
         """Return whether a unicast message from the address ``previous_hop`` may name ``port`` as its sender's port.
 
-        If not, the node drops the message. Drivers override this method; here the result is always True."""
+        If the result is False, the node drops the message. Subclasses may override this method; here the result is
+        always True."""
         return True
 
     def _random_bytes(self) -> bytes:
@@ -146,7 +148,7 @@ class DPSNode(Node):
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not topics:
-            raise ParameterError("topics is empty; a subscription needs at least one topic")
+            raise ParameterError("the argument `topics` is empty; a subscription needs at least one topic")
         subscription = TopicSubscription(self, topics, now)
         subscription.request = Interest(
             topics, subscription_filter(topics, self.settings), expired, is_announced=is_announced
@@ -220,7 +222,9 @@ class DPSNode(Node):
     def publish_next(self, series: Series, payload: bytes, now: int, ttl_s: int) -> int:
         """Publish a payload in a series, and return the publication's sequence number; called by `Series.publish`."""
         if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
-            raise ParameterError(f"ttl_s is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}")
+            raise ParameterError(
+                f"the argument `ttl_s` is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}"
+            )
         self._send_next(series, payload, ttl_s, now)
         return series.sequence
 
@@ -301,7 +305,7 @@ class DPSNode(Node):
             self._finish()
 
     def sent(self, destination: Neighbor, frame: bytes, ok: bool, now: int) -> None:
-        """Process the radio's report on a frame; if the radio gave it up (``ok`` is False), plan to send it again."""
+        """Process the radio's report on a frame; if it was not delivered (``ok`` is False), plan to send it again."""
         if ok:
             self.links.note_reached(destination)
             return

@@ -66,7 +66,7 @@ def check_datagram_size(frame: bytes, name: str, most_B: int = wire.LARGEST_DATA
 
 @dataclass(slots=True)
 class FailedFrame:
-    """A publication to a neighbor that the radio gave up: its encoded ``frame``, and the decoded ``message``."""
+    """A publication that the radio failed to deliver to a neighbor: encoded (``frame``) and decoded (``message``)."""
 
     neighbor: Neighbor
     frame: bytes
@@ -76,7 +76,7 @@ class FailedFrame:
 
 
 class Retries:
-    """A list of the frames with publications that one node's radio gave up, with the time of each one's next retry."""
+    """List of publication frames that a node's radio failed to deliver, with the time at which each is sent again."""
 
     def __init__(self, context: Context, remotes: Mapping[Neighbor, Remote], history: History) -> None:
         self._context = context
@@ -86,7 +86,7 @@ class Retries:
         self._oldest_index = 0  # index of the entry that is replaced next, once there are MOST_RETRIED
 
     def plan(self, neighbor: Neighbor, frame: bytes, message: wire.Publication, now: int) -> None:
-        """Plan to send a frame to a neighbor again, because the radio gave it up; ``message`` is the decoded frame."""
+        """Plan to repeat a frame that the radio failed to deliver to a neighbor; ``message`` is the decoded frame."""
         entry = self._find_or_add_entry(FailedFrame(neighbor, frame, message))
         if entry.repeated < rules.MOST_REPEATS:
             entry.due_us = now + 1 + self._context.random.below(rules.repeat_within_us(entry.repeated))
@@ -105,14 +105,14 @@ class Retries:
         return new_entry
 
     def next_due_us(self) -> int | None:
-        """Return the time at which `wake` is next due, or None if no time is planned."""
+        """Return the time at which to call `wake` next, or None if nothing is planned."""
         due_times_us = [entry.due_us for entry in self._entries if entry.due_us is not None] if self._entries else ()
         return min(due_times_us) if due_times_us else None
 
     def wake(self, now: int) -> None:
         """Send the frames whose retry is due.
 
-        A frame is not sent if the neighbor no longer takes publications, or if it sent the publication itself.
+        A frame is not sent if the link no longer carries publications, or if the neighbor sent the publication itself.
         """
         for entry in self._entries:
             if entry.due_us is None or entry.due_us > now:
@@ -268,7 +268,7 @@ class Publications:
     def _should_send(self, remote: Remote, message: wire.Publication, neighbor: Neighbor | None) -> bool:
         """Return whether to send a publication that came from ``neighbor`` (None: from this node) to ``remote``.
 
-        The publication must possibly match the interests of ``remote``, and ``remote`` must not have sent it."""
+        The result is True if the publication may match the interests of ``remote``, and ``remote`` has not sent it."""
         if remote.address == neighbor:
             return False
         if self.history.came_from(message.publication_id, remote.address, message.sequence):
@@ -425,7 +425,7 @@ class Publications:
     # Time
 
     def next_due_us(self) -> int | None:
-        """Return the time at which `wake` is next due, or None if no time is planned."""
+        """Return the time at which to call `wake` next, or None if nothing is planned."""
         due_times_us = [delayed_publication.due_us for delayed_publication in self._delayed.values()]
         due_times_us += [
             time_us for time_us in (self.retained.next_expiry_us(), self.retries.next_due_us()) if time_us is not None
@@ -433,7 +433,9 @@ class Publications:
         return min(due_times_us) if due_times_us else None
 
     def wake(self, now: int) -> None:
-        """Forward delayed publications, deliver expiries, and send retries and retained publications that are due."""
+        """Do what is due: forward delayed publications, send retries and retained publications, and report expiries.
+
+        Expiries of retained publications are reported to the subscriptions that requested this."""
         for due_publication in [
             delayed_publication for delayed_publication in self._delayed.values() if delayed_publication.due_us <= now
         ]:

@@ -19,15 +19,15 @@ SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
 
 
 def owner_of(mesh_id: int) -> int:
-    """Return a mesh id with its hop count set to 0, as its owner sends it: an id of the owner."""
+    """Return a mesh id with hop count 0, as the node that created it sends it; the result identifies this node."""
     return mesh_id - hops_of(mesh_id)
 
 
 class LinkReport(NamedTuple):
-    """Values that the node has logged for one neighbor, or for itself; it logs an event when a value changes.
+    """Values that a node last logged for one neighbor, or for itself; it logs an event when a value changes.
 
-    interests  (number of bits set in the interests, number of bits set in the needs as a text)
-    owner      number of the mesh id's owner (`mesh_ids.owner_number`); -1 before the first id
+    interests  (number of bits set in the interests, as an int; number of bits set in the needs, as a text)
+    owner      number of the node that created the mesh id (`mesh_ids.owner_number`); -1 before the first mesh id
     """
 
     interests: tuple[int, str] = (0, "0")
@@ -102,9 +102,9 @@ class Remote:
         return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length: int) -> None:
-        """Treat the neighbor as if it had empty interests from this node; the next message has the change from these.
+        """Record empty interests as those last sent to the neighbor; the next message is a change of empty interests.
 
-        ``length`` is the number of bits of a filter."""
+        ``length``: the number of bits of a filter."""
         self.interests = BitVector(length)
         self.needs = NO_NEEDS
         self.vector = None
@@ -124,7 +124,7 @@ class Remote:
         self.keep_alive_us = None
 
     def settle(self, keep_alive_us: int | None) -> None:
-        """Record that this node waits for no answer; ``keep_alive_us``: time of the next keep-alive, or None."""
+        """Record that no answer is outstanding; ``keep_alive_us``: time of the next keep-alive, or None (never)."""
         self.pending = None
         self.tick_us = None
         self.keep_alive_us = keep_alive_us

@@ -51,7 +51,7 @@ class RetainedPublication:
 
 
 class Retained:
-    """The retained publications of one node, at most ``size``, by publication id; one for each series."""
+    """The retained publications of one node: the last publication of each series, at most ``size`` in all."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -62,7 +62,7 @@ class Retained:
         return len(self._publications)
 
     def get(self, publication_id: bytes) -> RetainedPublication | None:
-        """Return the retained publication with an id, or None if it is not retained."""
+        """Return the retained publication with this id, or None if no such publication is retained."""
         return self._publications.get(publication_id)
 
     def values(self) -> list[RetainedPublication]:
@@ -116,8 +116,8 @@ class Retained:
 class Resending:
     """A rate limit: retained publications are sent to each neighbor at most once every ``wait_us``.
 
-    ``send(remote, now)`` sends all retained publications that match to one neighbor. The limit is applied to the
-    last ``limit`` neighbors."""
+    ``send(remote, now)`` sends a neighbor all retained publications that match its interests. ``limit``: the number
+    of neighbors whose last time is remembered; a neighbor that is no longer remembered is not limited."""
 
     def __init__(
         self, remotes: Mapping[Neighbor, Remote], send: Callable[[Remote, int], None], wait_us: int, limit: int
@@ -129,7 +129,7 @@ class Resending:
         self._next_transfer_us: dict[Neighbor, int] = {}  # neighbor -> earliest time of its next transfer, latest last
 
     def request(self, remote: Remote, now: int) -> None:
-        """Send retained publications to a neighbor whose interests changed, now or as soon as the rate limit allows."""
+        """Send a neighbor whose interests changed the matching retained publications, as soon as the limit allows."""
         next_transfer_us = self._next_transfer_us.get(remote.address)
         if next_transfer_us is not None and now < next_transfer_us:
             remote.resend_us = next_transfer_us

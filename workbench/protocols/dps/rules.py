@@ -45,7 +45,7 @@ class Times(NamedTuple):
     silence_us            silence of a link after which a keep-alive is sent
     recheck_s             time until a muted link is rechecked for a loop
     ids_us                longest time that a changed mesh id waits to be sent together with another message
-    history_us            time that a publication is remembered beyond its lifetime
+    history_us            time for which a publication id is remembered after the publication's lifetime
     """
 
     update_us: int
@@ -124,32 +124,33 @@ def acknowledgement_flags(is_delta: bool, state: int, with_interests: bool) -> i
 
 
 def is_stale(revision: int, newest: int) -> bool:
-    """Return whether a message is older than the newest one.
+    """Return whether the subscription message with the number ``revision`` is older than the newest from this neighbor.
 
-    ``newest``: highest revision received before, 0 before the first message.
+    ``newest``: the highest revision received from the neighbor, 0 before the first message.
     """
     return revision < newest
 
 
 def is_duplicate(revision: int, newest: int) -> bool:
-    """Return whether a message repeats the newest one; ``newest``: highest revision received, 0 before the first.
+    """Return whether the subscription message with the number ``revision`` repeats the newest one from this neighbor.
 
-    The node acknowledges a duplicate again, because its first acknowledgement may be lost.
+    ``newest``: the highest revision received from the neighbor, 0 before the first message. The node acknowledges a
+    duplicate again, because its first acknowledgement may be lost.
     """
     return revision == newest
 
 
 def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
-    """Return whether a message changes interests that never arrived, so that the node cannot apply the change.
+    """Return whether a message has a change of interests that the node cannot apply, as it lacks the interests before.
 
-    ``newest``: highest revision received before, 0 before the first message.
+    ``revision``: number of the message; ``newest``: highest number received before, 0 before the first message.
     """
     is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and state != UNMUTING
     return is_change and revision > newest + 1
 
 
 def has_lost_base(flags: int, state: int, empties_interests: bool) -> bool:
-    """Return whether a message over an active link changes interests that this node no longer has.
+    """Return whether a message over an active link has a change of interests that this node no longer stores.
 
     ``empties_interests``: the message has needs, but with the change in it the neighbor would have no interests. Needs
     without interests are a contradiction. It occurs if a message overtook another, or if only this end was muted.
@@ -161,8 +162,8 @@ def opens_link(flags: int) -> bool:
     """Return whether a subscription message from a neighbor without a link creates a link.
 
     The message creates no link if it has the flag MUTE: the neighbor still has a muted link. It creates no link either
-    if it only changes interests, which this node does not have. The node then sends no answer, so the neighbor gives
-    its link up and starts again.
+    if it has only a change of interests: this node lacks the interests before the change. The node then sends no
+    answer, so the neighbor gives its link up and starts again.
     """
     if (flags & MUTE) != 0:
         return False
@@ -208,8 +209,8 @@ def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, i
     without them.
 
     ``newest``: highest revision received before. ``is_keep_alive``: this node's acknowledged message is a keep-alive.
-    ``is_new_owner``: the neighbor's mesh id has another owner than before. If the neighbor never sent interests, only
-    this new owner shows the restart.
+    ``is_new_owner``: the neighbor's mesh id was created by another node than the previous id. If the neighbor never
+    sent interests, only this change shows the restart.
     """
     brings_interests = (flags & SAK_REQUESTED) != 0
     if (flags & DELTA) == 0 or revision != (1 if brings_interests else 0):
@@ -242,10 +243,11 @@ def hop_to_add(mesh_id: int) -> int:
 
 
 def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) -> int:
-    """Return how many times in a row the hop count of a neighbor's mesh id increased, with the id just received.
+    """Return how many times in a row the hop count of a neighbor's mesh ids increased, up to the id just received.
 
-    ``rises`` is this number without the new id, whose hop count is ``hops``; the id before had ``hops_before``. The
-    result is 0 if the hop count decreased or the id has another owner. It is never more than MOST_RISES."""
+    ``rises``: this number before the new id was received. ``hops``, ``hops_before``: hop counts of the new id and of
+    the id before. ``is_same_owner``: whether the same node created both ids. The result is 0 if the hop count decreased
+    or the id has another owner. It is never more than MOST_RISES."""
     if not is_same_owner or hops < hops_before:
         return 0
     return min(rises + 1, MOST_RISES) if hops > hops_before else rises
@@ -262,10 +264,10 @@ def is_circulating(rises: int) -> bool:
 def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_new_owner: bool) -> int:
     """Return LOOP if a link message shows that the link closes a loop, NO_LOOP if it shows the opposite, else NOTHING.
 
-    is_reply      the message acknowledges an outstanding message. Over a muted link only such a reply, to a recheck,
-                  shows whether there is a loop
-    is_lowest     the message's mesh id has the same owner as the lowest id on this side of the link, so another path
-                  connects the neighbor
+    is_reply      the message acknowledges an outstanding message. Over a muted link, only the reply to a recheck shows
+                  whether the link closes a loop
+    is_lowest     the message's mesh id has the same owner (the node that created it) as the lowest id on this side of
+                  the link, so another path connects the neighbor
     is_new_owner  the neighbor's previous mesh id had another owner
     """
     if state == MUTED:
@@ -290,15 +292,16 @@ def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) ->
 
 
 def cap_ticks(ticks: int, retry_ticks: int) -> int:
-    """Return the number of ticks to count for an unanswered message, after the neighbor sent some other message.
+    """Return a new count of timer ticks for an unanswered message, after the neighbor sent some other message.
 
-    The result is less than ``retry_ticks``, so the message is repeated at least once before the neighbor is given up.
+    ``ticks``: the old count. The result is less than ``retry_ticks``, so the message is repeated at least once before
+    the neighbor is given up.
     """
     return min(ticks, retry_ticks - 1)
 
 
 def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
-    """Return the state machine's input for a message that has been unanswered for ``ticks`` ticks.
+    """Return the state machine's input for a message that has been unanswered for ``ticks`` periods of the timer.
 
     The result is NOTHING before ``retry_ticks``, then OVERDUE for the next ``retries`` ticks (repeat the message), and
     finally LOST (give the neighbor up).
@@ -350,15 +353,18 @@ def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[i
 
 
 def late_request_us(relink_s: float) -> int:
-    """Return the delay in µs before this node requests a link that the neighbor was expected to request."""
+    """Return the delay in µs before this node requests a link that the neighbor was expected to request.
+
+    ``relink_s``: the setting for the delay before an ended link is requested again, in seconds."""
     return int(2 * relink_s * SECOND_US)
 
 
 def request_delay_us(position: int, neighbors: int, update_us: int, uniform: float) -> int:
-    """Return the delay in µs before requesting a link with the neighbor at this position in the ranking.
+    """Return the delay in µs before a node requests a link with a neighbor, by its rank among the radio neighbors.
 
-    The mean delays of successive positions differ by ``update_us``, or more if there are many ``neighbors``.
-    ``uniform`` is a random number in [0, 1) that spreads the requests of different nodes.
+    ``position``: the rank, 0 for the first link. The mean delays of successive positions differ by ``update_us``, or
+    more if there are many ``neighbors``. ``uniform`` is a random number in [0, 1) that spreads the requests of
+    different nodes.
     """
     return 1 + int((position + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
@@ -382,7 +388,9 @@ def delays_forwarding(is_crowded: bool, waiting: int) -> bool:
 
 
 def repeat_within_us(retry_index: int) -> int:
-    """Return the longest wait in µs before a retry of a frame that the radio gave up; ``retry_index`` counts from 0."""
+    """Return the longest wait in µs before a frame that the radio failed to deliver is sent again.
+
+    ``retry_index``: number of earlier retries of the frame."""
     return FORWARD_US << retry_index
 
 
@@ -392,7 +400,7 @@ def end_us(now: int, ttl_s: int) -> int:
 
 
 def left_s(expires_us: int, now: int) -> int:
-    """Return the remaining lifetime of a publication in seconds, rounded up; ``expires_us``: when it expires."""
+    """Return a publication's remaining lifetime in seconds, rounded up; ``expires_us``: time of its expiry in µs."""
     return -((now - expires_us) // SECOND_US)
 
 

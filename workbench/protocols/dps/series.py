@@ -62,13 +62,20 @@ class Answer(NamedTuple):
 
 
 def publication_filter(topics: Iterable[str], settings: Any, wildcards: bool = True) -> BitVector:
-    """Return the filter of a publication's topics; raise AttributeFormatError for an invalid topic."""
+    """Return the filter of a publication's topics; raise AttributeFormatError for an invalid topic.
+
+    ``settings``: an object with the fields ``separators``, ``filter_bits`` and ``hashes``. ``wildcards``: whether
+    subscriptions with wildcards can match the publication.
+    """
     items = [publication_items(topic, settings.separators, wildcards) for topic in topics]
     return BitVector.of(chain(*items), settings.filter_bits, settings.hashes)
 
 
 def subscription_filter(topics: Iterable[str], settings: Any) -> BitVector:
-    """Return the filter of a subscription's topics; raise AttributeFormatError for an invalid topic."""
+    """Return the filter of a subscription's topics; raise AttributeFormatError for an invalid topic.
+
+    ``settings``: an object with the fields ``separators``, ``filter_bits`` and ``hashes``.
+    """
     items = [subscription_items(topic, settings.separators) for topic in topics]
     return BitVector.of(chain(*items), settings.filter_bits, settings.hashes)
 
@@ -95,7 +102,7 @@ class Interest:
 
 
 class TopicSubscription(Subscription):
-    """A subscription to topics; iterating over it yields the Arrivals since the last iteration."""
+    """A subscription to topics; iterating over it yields the publications (`Arrival`) since the last iteration."""
 
     def __init__(self, node: DPSNode, topics: tuple[str, ...], now: int) -> None:
         Subscription.__init__(self, node, (), now, match_all=True)
@@ -110,7 +117,7 @@ class Series:
     """A series of publications on the same topics under one id.
 
     ``publish`` sends the next publication, and ``expire`` makes the retained publication expire at all nodes.
-    Iterating over the series yields the Answers since the last iteration, oldest first.
+    Iterating over the series yields the acknowledgements (`Answer`) since the last iteration, oldest first.
     """
 
     node: DPSNode
@@ -128,7 +135,10 @@ class Series:
         return f"<series on {', '.join(map(repr, self.topics))}, {self.sequence} published>"
 
     def publish(self, payload: bytes, now: int, ttl_s: int = 0) -> int:
-        """Publish a payload (bytes) and return the sequence number of the publication. See `DPSNode.publish_topics`."""
+        """Publish a payload, and return the sequence number of the publication.
+
+        ``now``: the time (µs). ``ttl_s``: seconds for which nodes retain the publication; 0: it is not retained.
+        """
         return self.node.publish_next(self, payload, now, ttl_s)
 
     def expire(self, now: int) -> int:
@@ -139,14 +149,14 @@ class Series:
         return self.node.expire(self, now)
 
     def put(self, answer: Answer) -> None:
-        """Append an Answer (called by the node); if more than MOST_ANSWERS wait, the oldest is dropped."""
+        """Append an acknowledgement for the application (called by the node); if MOST_ANSWERS wait, drop the oldest."""
         if len(self._answers) >= MOST_ANSWERS:
             del self._answers[0]
             self.lost += 1
         self._answers.append(answer)
 
     def take(self) -> list[Answer]:
-        """Return the Answers since the last call, oldest first."""
+        """Return the acknowledgements (`Answer`) that arrived since the last call, oldest first."""
         answers, self._answers = self._answers, []
         return answers
 

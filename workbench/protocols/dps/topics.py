@@ -49,7 +49,7 @@ _WILDCARD = re.compile(b"[+#]")
 def publication_items(topic: AnyStr, separators: str | bytes = SEPARATORS, wildcards: bool = True) -> list[AnyStr]:
     """Return the strings that a publication's topic puts into its Bloom filter, of the topic's type (str or bytes).
 
-    Without ``wildcards``, filters of subscriptions with wildcards do not match the publication. Raises
+    ``wildcards``: whether subscriptions with wildcards can match the publication, which takes more strings. Raises
     AttributeFormatError for an invalid topic.
     """
     topic_bytes = check_publication_topic(topic, separators)
@@ -96,8 +96,8 @@ def matches(
     """Return whether each topic of a subscription matches at least one topic of a publication.
 
     ``publications`` are the topics of one publication, and ``subscriptions`` those of one subscription; a single topic
-    may be given without a list. Without ``wildcards`` a topic matches only itself, as for publications that were made
-    without wildcards; messages do not contain this setting.
+    may be given without a list. ``wildcards``: whether the publication was made with wildcards enabled, a setting
+    that messages do not contain. If False, a topic matches only itself.
 
     Raises AttributeFormatError for an invalid topic of the subscription. Topics of the publication are not checked, as
     they may have been received.
@@ -174,12 +174,12 @@ def separator_bytes(separators: str | bytes) -> bytes:
     joined_separators = as_bytes(separators)
     if len(joined_separators) > MOST_SEPARATORS:
         raise ParameterError(
-            f"separators is {separators!r}, which has {len(joined_separators)} bytes; "
+            f"`separators` is {separators!r}, which has {len(joined_separators)} bytes; "
             f"at most {MOST_SEPARATORS} are allowed"
         )
     if _first_wildcard(joined_separators) >= 0:
         raise ParameterError(
-            f"separators is {separators!r}, which contains the wildcard + or #; choose other characters"
+            f"`separators` is {separators!r}, which contains the wildcard + or #; choose other characters"
         )
     return joined_separators
 
@@ -227,7 +227,7 @@ def _separator_pattern(separators: str | bytes) -> re.Pattern[bytes] | None:
 
 @lru_cache(maxsize=256)
 def _level_items(levels: bytes) -> tuple[bytes, ...]:
-    """Return the items of a publication's topic that consist of separators and one wildcard: ``//+``, ``//#``, ``/#``.
+    """Return the strings in a publication's filter that are separators and one wildcard, such as ``//+`` and ``/#``.
 
     ``levels``: all separators of the topic, joined.
     """
@@ -235,9 +235,10 @@ def _level_items(levels: bytes) -> tuple[bytes, ...]:
 
 
 def _segment_item(segments: list[bytes], levels: bytes, index: int) -> bytes:
-    """Return a segment's item: all separators before it, the segment, and the separator after it, if any.
+    """Return the string by which a filter contains segment ``index`` of a topic.
 
-    ``levels`` are all separators of the topic, a byte each."""
+    It consists of all separators before the segment, the segment, and the separator after it, if any. ``levels`` are
+    all separators of the topic, a byte each."""
     return levels[:index] + segments[index] + levels[index : index + 1]
 
 

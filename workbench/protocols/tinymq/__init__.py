@@ -216,7 +216,7 @@ PRESETS = {
 
 
 class TinyMQ(Protocol):
-    """TinyMQ and its settings: ``TinyMQ(roots=(6, 9), dimensions=("TEMP 0 50", "HUMIDITY"), key_bits=8)``."""
+    """The protocol TinyMQ, such as ``TinyMQ(roots=(6, 9), dimensions=("TEMP 0 50", "HUMIDITY"), key_bits=8)``."""
 
     node = TinyMQNode
     parameters = PARAMETERS
@@ -237,7 +237,7 @@ class TinyMQ(Protocol):
     is_literal = False  # whether queries and events are routed as published
 
     def __new__(cls, *unnamed, **settings):
-        """Create a TinyMQ, or a `PrintedTinyMQ` if ``literal=True``."""
+        """Create a TinyMQ; with ``literal=True`` a `PrintedTinyMQ`, whose algorithms are the published ones."""
         if cls is TinyMQ and settings.get("literal") is True:
             cls = PrintedTinyMQ
         return Protocol.__new__(cls, *unnamed)
@@ -273,10 +273,10 @@ class TinyMQ(Protocol):
         return {"roots": self.roots}
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Estimate how many frames are received on an arc of the network.
+        """Estimate how many frames a link of the network delivers in one direction during a run.
 
-        The estimate is one frame for each reading and each subscription, plus the infos of each epoch. The growth of
-        the trees counts as one further epoch.
+        The estimate is one frame for each reading and each subscription, plus the infos of each epoch. Building the
+        trees counts as one further epoch.
         """
         trees = len(self.roots)
         infos_per_epoch = 60 * trees if self.node.every_tree else 20 + 5 * trees
@@ -295,7 +295,7 @@ class TinyMQ(Protocol):
 
 
 class PrintedTinyMQ(TinyMQ):
-    """TinyMQ with algorithms 3.1 and 3.2 as published; its settings are TinyMQ's, with ``literal=True``."""
+    """TinyMQ with its paper's algorithms 3.1 and 3.2 as published, equal to ``TinyMQ(literal=True)``."""
 
     node = TinyMQNodeAsPublished
     why_not_fast = "algorithms 3.1 and 3.2 as published are meant for small networks, so they have no fast version"
@@ -331,7 +331,7 @@ def _read_roots(owner, roots):
 
 
 def _as_int(number):
-    """Return an integer of another library, such as NumPy, as an int; return any other value unchanged."""
+    """Convert an integer type of another library, such as NumPy, to int; return any other value unchanged."""
     is_foreign = not isinstance(number, int) and hasattr(number, "__index__")
     return number.__index__() if is_foreign else number
 

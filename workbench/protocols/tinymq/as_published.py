@@ -46,13 +46,13 @@ WIDEST_KEY_SPACE = 16
 
 
 class RendezvousAsPublished(Rendezvous):
-    """A rendezvous node that hands no queries over: the published algorithms would drop them as duplicates."""
+    """A rendezvous component that hands no queries over: the published algorithms would drop them as duplicates."""
 
     def child_added(self, position, child, child_universe, now):
-        """Do nothing: a new child is sent no stored queries."""
+        """Do nothing: the published algorithms send no stored queries to a new child."""
 
     def key_changed(self, position, now):
-        """Do nothing: stored queries are not routed anew."""
+        """Do nothing: after a change of key, the published algorithms do not route stored queries again."""
 
 
 class OverlayAsPublished(Overlay):
@@ -67,7 +67,7 @@ class OverlayAsPublished(Overlay):
         return self.unicast.is_waiting_for(child)
 
     def choose_named(self, now):
-        """Return (), so that infos do not name the neighbors that this node hears."""
+        """Return (), so that infos (status broadcasts) do not name the neighbors that this node hears."""
         return ()
 
     def probe_silent(self, now):
@@ -119,7 +119,7 @@ def query_hops(overlay, position, box, mapping):
     """Return the sorted neighbors to which a node sends a query, and `NOBODY` if this node stores the query.
 
     This is algorithm 3.1 of TinyMQ's paper (see the module's docstring).
-    ``position``: this node's position in the tree; ``box``: the query's box in the key space (`Mapping.query_box`).
+    ``position``: this node's position in the tree; ``box``: the query's range of cells in each dimension.
     """
     own_universe = universe(position.key, mapping.key_bits)
     strings = mapping.cells(box)

@@ -19,7 +19,7 @@ _SEQUENCE: tuple[str, Meaning] = ("sequence", "{}")
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the decoded fields of a frame, each with its bytes."""
+    """Return the decoded fields of a frame, each with its bytes; ``broadcast`` has no effect."""
     return cut(frame, _read)
 
 

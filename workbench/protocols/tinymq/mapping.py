@@ -119,7 +119,7 @@ class Mapping:
         return at_least
 
     def last_cell(self, box):
-        """Return the largest bit string whose cells lie in a box, as an integer."""
+        """Return the largest bit string in a box (range of cells in each dimension), as an integer."""
         return self._join_parts([high for _, high in box])
 
     def clip(self, box, region):
@@ -137,11 +137,11 @@ class Mapping:
         return tuple(clipped_intervals)
 
     def hull(self, box):
-        """Return the interval from the first to the last bit string in a box, as a region: ((first, last),)."""
+        """Return a region of one interval: ((first, last),), the first and last bit strings of a box as integers."""
         return ((self.first_cell(box), self.last_cell(box)),)
 
     def cells(self, box):
-        """Return all bit strings whose cells lie in a box, as integers in ascending order; there may be very many."""
+        """Return all bit strings in a box (range of cells in each dimension) as ascending integers."""
         strings = []
         next_string = self.first_cell(box)
         while next_string is not None and next_string < 1 << self.key_bits:

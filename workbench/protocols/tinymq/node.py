@@ -168,8 +168,8 @@ class TinyMQNode(Node):
             self._check_settings(message)
             if broadcast != isinstance(message, wire.Info):
                 raise DecodeError(
-                    "the frame is a unicast info or a broadcast of another message; infos must be broadcast, all other "
-                    "messages unicast"
+                    "the frame is a unicast info, or another message sent as a broadcast; infos must be broadcast, "
+                    "all other messages unicast"
                 )
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
@@ -205,7 +205,8 @@ class TinyMQNode(Node):
     def _take_unicast(self, number, message, direction, wants_ack, previous_hop, now):
         """Process a unicast message, and acknowledge its frame. Drop the message if it is repeated or misdirected.
 
-        If this node has no room for the message, and the frame requests an ack, the node refuses the frame.
+        If this node has no room for the message, and ``wants_ack`` is true, the node refuses the frame. ``direction``:
+        UP if the frame takes this node for the sender's parent, DOWN for a holder of the target, else OPEN.
         """
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
@@ -224,14 +225,14 @@ class TinyMQNode(Node):
             self._take(message, previous_hop, now)
 
     def _has_room_for(self, message):
-        """Return whether this node can accept a message; to forward it, it needs room among the pending frames."""
+        """Return whether this node accepts a message: a message to forward needs room among the pending frames."""
         is_event = isinstance(message, wire.Event)
         if not is_event and (not isinstance(message, wire.Notification) or message.sink == self.address):
             return True
         return has_room_to_forward(len(self.unicast.pending), self.settings.max_known, is_event)
 
     def _check_settings(self, message):
-        """Raise DecodeError for a message of a network with other settings."""
+        """Raise DecodeError if a message comes from a network whose settings differ from this node's."""
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
             is_wrong = any([position.tree >= trees for position in message.positions])
@@ -244,7 +245,7 @@ class TinyMQNode(Node):
         if isinstance(message, (wire.Query, wire.Notification)):
             is_wrong = is_wrong or message.sink_tree >= trees
         if is_wrong:
-            raise DecodeError("the message is from a network with other roots or key_bits; all nodes need the same")
+            raise DecodeError("the message is from a network with other roots or key_bits; use the same settings")
 
     def _take(self, message, previous_hop, now):
         """Process a message that this node has accepted from a neighbor, by its type."""
@@ -270,7 +271,7 @@ class TinyMQNode(Node):
     # Routing
 
     def route(self, message, previous_hop, now):
-        """Forward a query, event or notification to its tree or within it, or keep the message for later."""
+        """Send a query, event or notification to its next hops, or keep the message until it can be routed."""
         if self.must_wait(message):
             self._keep_for_later(message, previous_hop, now)
         elif isinstance(message, wire.Notification):
@@ -306,7 +307,7 @@ class TinyMQNode(Node):
         return wire.UP if neighbor == position.parent else wire.DOWN
 
     def _reroute_pending(self, now):
-        """Route the messages of pending frames again if their next hops have changed."""
+        """Withdraw the pending frames whose next hops have changed, and route their messages again."""
         for message in self.unicast.withdraw(self._has_other_next_hop):
             self.route(message, NOBODY, now)
 
@@ -318,7 +319,7 @@ class TinyMQNode(Node):
         )
 
     def split(self, position, message):
-        """Split a query or an event: return [(next hop, its part of the region)]; `NOBODY` stands for this node."""
+        """Divide a message's region among next hops: return [(next hop, its part)]; `NOBODY` stands for this node."""
         return fragments(
             self.overlay, position, self.box(message), message.region, self.mapping, self.settings.shortcuts
         )
@@ -339,7 +340,10 @@ class TinyMQNode(Node):
         return self.mapping.event_box(message.attributes)
 
     def _send_or_keep(self, neighbor, message, previous_hop, now, direction=wire.OPEN):
-        """Send a message to a neighbor, or keep it for later if ``neighbor`` is None."""
+        """Send a message to a neighbor, or keep the message for later if ``neighbor`` is None.
+
+        ``direction``: UP to the parent, DOWN to a node below this node, OPEN to a neighbor outside of the tree.
+        """
         if neighbor is None:
             self._keep_for_later(message, previous_hop, now)
             return
@@ -411,7 +415,7 @@ class TinyMQNode(Node):
         )
 
     def hold(self, message, name, previous_hop):
-        """Log that this node holds an event, unless that has been logged before."""
+        """Log that this node has the event in ``message`` (named ``name``), unless it has logged this before."""
         event_id = message.publisher, message.sequence
         if event_id not in self._events:
             self._events.put(event_id, False)
@@ -460,7 +464,7 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def _send_due_queries(self, now):
-        """Send the queries of open subscriptions that are due, or all of them after a change of keys or trees."""
+        """Send the queries of open subscriptions that are due; after a change of keys or trees, send all queries."""
         self.subscriptions.expire(now)
         if not self.overlay.is_attached():
             return
@@ -473,7 +477,7 @@ class TinyMQNode(Node):
                 self._send_query(own_query, now)
 
     def _plan_wake(self):
-        """End a call of the node: log the changed zones, and set the time of the next wake-up."""
+        """Finish the processing of an input: log the changed zones, and set the time of the next wake-up."""
         if self.tells_all:
             self.events += self.overlay.changed_zones()
         due_times_us = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
@@ -496,7 +500,7 @@ class TinyMQNode(Node):
             self.events.append(Forwarded(previous_hop, name, origin, sequence, count, ""))
 
     def drop_message(self, message, previous_hop, reason):
-        """Log that a decoded message was dropped, with its name, origin and sequence number."""
+        """Log that a decoded message was dropped, and why: ``reason`` is a word such as "full"."""
         name, origin, sequence = _make_trace_label(message)
         self.drop(previous_hop, name, origin, sequence, reason)
 

@@ -61,13 +61,13 @@ from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slo
 
 
 class Neighbor:
-    """The state of a neighbor, mostly from its last info.
+    """The state of a neighbor, mostly from its last info (status broadcast).
 
     positions: tree -> InfoPosition; since_us: tree -> time in µs when the neighbor was first heard in that tree;
     heard_us: time in µs when the neighbor was last heard; hears_us: whether the neighbor is known to hear this node;
     distances: the distances that it last announced while hears_us was False; named_us: time in µs when an info of this
-    node last named the neighbor, or -1; namings_left: number of further infos that must name the neighbor, because it
-    has named this node.
+    node last named the neighbor, -1 if never; namings_left: number of further infos that must name the neighbor,
+    because it has named this node.
     """
 
     def __init__(self):
@@ -96,7 +96,7 @@ class Distance:
 
 
 class Joining:
-    """A join that is planned or waits for its grant.
+    """A join (request for a parent) that is planned, or waits for its grant (the answer with the key).
 
     send_us: time in µs at which to send the join, None afterwards; give_up_us: time in µs at which to stop waiting for
     the grant, None before.
@@ -111,8 +111,8 @@ class Joining:
 class Position:
     """A node's position in a tree: its parent, its key and its children.
 
-    If the key is None, the position is lost, but keeps its epoch and the children's slots. epoch_us: time in µs at
-    which the position's newest epoch arrived.
+    If the key is None, the position is lost, but keeps its epoch and the children's slots (their numbers). epoch_us:
+    time in µs at which the position's newest epoch arrived.
     """
 
     def __init__(self, tree, parent, epoch, key, now):
@@ -127,19 +127,19 @@ class Position:
         self._regions = None
 
     def clear_regions(self):
-        """Discard the computed regions, because the key or the set of children has changed."""
+        """Discard the cached zone and universes of a position, because its key or its children have changed."""
         self.is_changed = True
         self._regions = None
 
     def child_keys(self):
-        """Return [(address, key)] of the children in the order of their slots."""
+        """Return [(address, key)] of the children, sorted by slot (a child's number at the parent)."""
         slots_and_addresses = sorted([(slot, address) for address, slot in self.children.items()])
         return [(address, child_key(self.key, slot)) for slot, address in slots_and_addresses]
 
     def regions(self, key_bits):
-        """Return (universe, zone, [(child, universe of the child)]) of this position as regions (see `zones`).
+        """Return (universe, zone, [(child, universe of the child)]) of this position, which must have a key.
 
-        The position must have a key.
+        A universe has all strings that begin with a key, the zone those that the node stores. Both are regions.
         """
         if self._regions is None:
             children = self.child_keys()
@@ -150,7 +150,7 @@ class Position:
 
 
 class Overlay:
-    """A node's part of the overlay: its positions in trees, its neighbors, and its distances to the roots.
+    """The overlay as one node sees it: its positions in trees, its neighbors, and its distances to the roots.
 
     The node passes infos, joins, grants and the time to this object, and broadcasts the infos that `wake` returns. The
     object sends grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
@@ -198,7 +198,7 @@ class Overlay:
     # Queries of the node and the router
 
     def position(self, tree):
-        """Return this node's position in a tree, or None if it has no key there now."""
+        """Return this node's position in a tree, or None if the node has no key in this tree now."""
         position = self.positions.get(tree)
         return None if position is None or position.key is None else position
 
@@ -207,23 +207,23 @@ class Overlay:
         return any([position.key is not None for position in self.positions.values()])
 
     def own_tree(self):
-        """Return the tree with the nearest root among those in which the node has a position, or None."""
+        """Return the tree with the nearest root among this node's trees, or None if it has no position in a tree."""
         hops_and_trees = [
             (self._hops_to_root(tree), tree) for tree in self.positions if self.position(tree) is not None
         ]
         return min(hops_and_trees)[1] if hops_and_trees else None
 
     def _hops_to_root(self, tree):
-        """Return the number of hops to a tree's root, or 65535 without a path."""
+        """Return the number of hops to a tree's root, or 65535 if this node has no path to the root."""
         distance = self.distances.get(tree)
         return wire.U16 if distance is None or distance.next_hop is None else distance.hops
 
     def known_trees(self):
-        """Return the trees to which a path is known, in ascending order."""
+        """Return the trees to whose roots this node has a path, in ascending order."""
         return [tree for tree in sorted(self.distances) if self.distances[tree].next_hop is not None]
 
     def next_hop_to(self, tree):
-        """Return the next hop towards a tree's root, or None without a path."""
+        """Return the next hop towards a tree's root, or None if this node has no path to the root."""
         distance = self.distances.get(tree)
         return None if distance is None else distance.next_hop
 
@@ -241,7 +241,7 @@ class Overlay:
         ]
 
     def key_of(self, neighbor, tree):
-        """Return a neighbor's key in a tree, from its last info, or None."""
+        """Return the key in a tree that a neighbor's last info announced, or None if it announced none."""
         neighbor_state = self.neighbors.get(neighbor)
         position = None if neighbor_state is None else neighbor_state.positions.get(tree)
         return None if position is None else position.key
@@ -249,7 +249,7 @@ class Overlay:
     # Infos
 
     def note_answer(self, neighbor, now):
-        """Record that a neighbor hears this node, as a unicast frame or an acknowledgement from it proves."""
+        """Record that a neighbor hears this node; its unicast frame or acknowledgement has proved this."""
         neighbor_state = self.neighbors.get(neighbor)
         if neighbor_state is None:
             return
@@ -260,7 +260,7 @@ class Overlay:
             self._take_distances(distances, neighbor, now)
 
     def take_info(self, info, neighbor, now):
-        """Update this node's neighbors, distances, children and key from a neighbor's info."""
+        """Update this node's neighbors, distances, children and key from a neighbor's info (status broadcast)."""
         neighbor_state = self.neighbors.get(neighbor)
         if neighbor_state is None:
             neighbor_state = self.neighbors[neighbor] = Neighbor()
@@ -287,7 +287,7 @@ class Overlay:
     def is_two_way(self, known):
         """Return whether the link to a neighbor works both ways, as far as this node knows.
 
-        ``known``: the neighbor's `Neighbor` object. With ``info_s=0`` the result is True for every link.
+        ``known``: the neighbor's `Neighbor` object. Without periodic infos (``info_s=0``), the result is True.
         """
         return known.hears_us or not self.times.info_us
 
@@ -332,11 +332,11 @@ class Overlay:
         self._announce_change(now)
 
     def _take_claim(self, position, claimed, neighbor, now):
-        """Remove a child whose info names another parent; grant a key to a neighbor that announces a wrong one.
+        """Correct this node's children after a neighbor's info (status broadcast).
 
-        A neighbor that names this node as its parent must announce the key that this node has granted.
-        ``position``: this node's position in a tree; ``claimed``: the neighbor's position in that tree, as its info
-        announces it, or None.
+        Remove a child whose info names another parent. Grant a key again to a neighbor that announces a wrong key as
+        child. ``position``: this node's position in a tree; ``claimed``: the neighbor's position in that tree, as its
+        info announces it, None if the neighbor has no position there.
         """
         if claimed is None or claimed.parent != self.address or not claimed.key:
             # A child that has no key yet may have sent this info before its grant arrived. Such a child stays.
@@ -366,18 +366,18 @@ class Overlay:
             self._set_key(position, child_key(above.key, slot), now)
 
     def _announce_change(self, now):
-        """Plan to send an info soon, and to repeat it, as after each change of this node's keys or distances."""
+        """Plan to send an info (status broadcast) soon and to repeat it, because keys or distances have changed."""
         self._repeat_after_us = FIRST_REPEAT_US
         self.plan_info(now)
 
     def plan_info(self, now):
-        """Plan to send an info after a short random time, so that the info also includes changes during that time."""
+        """Plan to send an info (status broadcast) after a short random time, to include changes during that time."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
 
     def _make_info(self, now):
-        """Return the info (`wire.Info`) to broadcast now, or None if this node has no position in a tree."""
+        """Return the info (status broadcast) to send now, or None if this node has no position in a tree."""
         self.info_due_us = self._repeat_us = None
         if not self.is_attached():
             return None
@@ -396,7 +396,7 @@ class Overlay:
         return wire.Info(tuple(positions), tuple(distances), named_addresses)
 
     def choose_named(self, now):
-        """Return the sorted addresses of the neighbors that the next info names.
+        """Return the sorted addresses of the neighbors that the next info (this node's status broadcast) names.
 
         These neighbors may not know yet that this node hears them. A neighbor that finds its own address in the info
         then names this node in its own infos. If there are more such neighbors than an info may name, the neighbors
@@ -415,7 +415,7 @@ class Overlay:
         return tuple(chosen_addresses)
 
     def _plan_repetition(self, now):
-        """Plan when to repeat the info that is being sent now, if it announces a change of keys or distances."""
+        """Plan to repeat the info (status broadcast) that is being sent if it announces a change of keys or paths."""
         if is_repeated(self._repeat_after_us, self.times.info_us):
             half_us = self._repeat_after_us // 2
             self._repeat_us = now + half_us + self.random.below(half_us)
@@ -436,7 +436,7 @@ class Overlay:
             self._join_best(trees, now)
 
     def _join_best(self, trees, now):
-        """Plan a join to the best possible parent among the neighbors in these trees, if any may be the parent."""
+        """Plan a join to the best parent among the neighbors in ``trees``, if any of them may be the parent."""
         best_candidate = None
         for address, neighbor in self.neighbors.items():
             if address in self._failed_joins and now < self._failed_joins.get(address)[1]:
@@ -472,10 +472,10 @@ class Overlay:
         return self._adopt(position, child, position.children.get(child, 0), now)
 
     def _adopt(self, position, child, slot, now):
-        """Grant a child the key of ``slot``, or of the first free slot if another child has ``slot``.
+        """Grant a child the key that belongs to ``slot``, a child's number at its parent.
 
-        The first free slot is also used if the key of ``slot`` would be too long. Returns False if that key would be
-        too long as well, else True.
+        If another child has the slot, or its key would be too long, the first free slot is used instead. Returns False
+        if the key of the free slot would be too long as well, else True.
         """
         taken_slots = {other_slot for address, other_slot in position.children.items() if address != child}
         highest_slot = longest_slot(len(position.key))
@@ -525,9 +525,9 @@ class Overlay:
         return True
 
     def _forget_one_way_distances(self):
-        """Remove distances over links that may work one way only.
+        """Remove the paths to roots (distances) whose next hop may not hear this node.
 
-        Such distances are useful only before the node has a position, while it has no messages to send.
+        Such paths are useful only before the node has a position, while it has no messages to send.
         """
         for tree in list(self.distances):
             next_hop = self.distances[tree].next_hop
@@ -536,7 +536,7 @@ class Overlay:
                 del self.distances[tree]
 
     def _forget_other_positions(self, tree):
-        """Remove the node's positions in all trees but ``tree``; keep their epochs in ``left_epochs``."""
+        """Remove this node's positions in all trees but ``tree``, and store their epochs in ``left_epochs``."""
         for other_tree in [known_tree for known_tree in self.positions if known_tree != tree]:
             self.left_epochs[other_tree] = max(
                 self.left_epochs.get(other_tree, -1), self.positions.pop(other_tree).epoch
@@ -551,7 +551,7 @@ class Overlay:
         self.listener.key_changed(position, now)
 
     def changed_zones(self):
-        """Return a list of trace events (`ZoneSet`) for the zones that have changed since the last call."""
+        """Return trace events (`ZoneSet`) for this node's zones that have changed since the last call."""
         events = []
         key_bits = self.settings.key_bits
         for tree in sorted(self.positions) if key_bits <= WIDEST_LOGGED else ():
@@ -571,7 +571,7 @@ class Overlay:
     # Repair
 
     def lose(self, neighbor, now):
-        """Remove a lost neighbor as parent, child and next hop."""
+        """Remove a lost neighbor: this node no longer uses it as parent, child or next hop."""
         self.neighbors.pop(neighbor, None)
         joining_trees = [tree for tree in self.joining if self.joining[tree].neighbor == neighbor]
         if any([self.joining[tree].send_us is None for tree in joining_trees]):
@@ -590,7 +590,7 @@ class Overlay:
         self.look_for_parent(now)
 
     def _pause_joins(self, neighbor, now):
-        """Stop joins to a neighbor for a while, because it did not answer a join: perhaps it receives nothing."""
+        """Stop joins to a neighbor for a while: it did not answer the last join, so it may not hear this node."""
         failed_joins = self._failed_joins.get(neighbor)
         failures = 1 if failed_joins is None else failed_joins[0] + 1
         self._failed_joins.put(neighbor, (failures, now + join_pause_us(failures, self.times.info_us)))
@@ -604,7 +604,7 @@ class Overlay:
     # Time
 
     def next_due_us(self):
-        """Return the time in µs of the next due task, or None."""
+        """Return the time in µs of the next task that the overlay has planned, or None if no task is planned."""
         due_times_us = [self.info_due_us, self._repeat_us, self.tick_us]
         for joining in self.joining.values():
             due_times_us.append(joining.give_up_us if joining.send_us is None else joining.send_us)
@@ -669,9 +669,10 @@ class Overlay:
             self.plan_info(now)
 
     def probe_silent(self, now):
-        """Send a probe to each parent, child and next hop whose silence puts it in doubt (`rules.is_in_doubt`).
+        """Send a probe to each parent, child and next hop that has been silent for too long (`rules.is_in_doubt`).
 
-        Their infos may have been lost. Neighbors that are not known to hear this node are not probed.
+        Such a neighbor may be alive, and only its infos (status broadcasts) lost. A neighbor that may not hear this
+        node is not probed.
         """
         if not self.settings.retries:
             return  # Without acknowledgements a probe gets no answer.

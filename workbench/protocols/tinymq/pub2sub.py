@@ -27,7 +27,7 @@ from workbench.protocols.tinymq.node import Pub2SubNode
 
 
 class Pub2Sub(TinyMQ):
-    """PUB-2-SUB+ and its settings, which are TinyMQ's: ``Pub2Sub(roots=(6, 9), key_bits=8)``."""
+    """The protocol PUB-2-SUB+, with the settings of TinyMQ: ``Pub2Sub(roots=(6, 9), key_bits=8)``."""
 
     node = Pub2SubNode
     fast = TinyMQ.fast

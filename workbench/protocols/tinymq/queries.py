@@ -20,7 +20,8 @@ from workbench.protocols.tinymq.zones import union
 class OwnQuery:
     """A subscription of this node, with the state of the query that is sent for it.
 
-    round: the round in which the query was last sent, or -1; refresh_us: time in µs at which to send it next, or None.
+    round: the round in which the query was last sent, -1 before the first; refresh_us: time in µs at which to send it
+    next, None if no transmission is planned.
     """
 
     def __init__(self, subscription):
@@ -67,7 +68,7 @@ class QueryStore:
         return True
 
     def path(self, tree, sink, number, previous_hop):
-        """Return the next hop of a notification on the reverse path of its query, or None.
+        """Return the next hop of a notification on the reverse path of its query, or None if no path is known.
 
         The notification has just come from the neighbor ``previous_hop``. If the query's last round came from that
         neighbor too, its path would send the notification back. Then the path of the previous round is used.
@@ -79,7 +80,7 @@ class QueryStore:
         return None if next_hop in (NOBODY, previous_hop) else next_hop
 
     def has_seen(self, query):
-        """Return whether this node has already received this query in this round."""
+        """Return whether this node has already received ``query`` in the same round (repetition by its sink)."""
         known_path = self._paths.get((query.tree, query.sink, query.query))
         return known_path is not None and known_path[0] == query.round
 
@@ -109,7 +110,10 @@ class QueryStore:
             self._next_expiry_us = expires_us
 
     def reduce_region(self, query_id, region):
-        """Reduce the region of the stored query with this id to ``region``, because a child now stores the rest."""
+        """Reduce the region of a stored query to ``region``, because a child now stores the rest.
+
+        ``query_id``: (tree, sink, number) of the query.
+        """
         stored_query = self.stored[query_id]
         stored_query.message = wire.with_region(stored_query.message, region)
 
@@ -145,7 +149,7 @@ class QueryStore:
         return wire.with_lease(stored_query.message, lease_left_s(stored_query.expires_us, now))
 
     def next_due_us(self):
-        """Return the earliest time in µs at which a lease may end, or None if every stored lease is endless."""
+        """Return the earliest time in µs at which a stored query's lease may end, or None if every lease is endless."""
         return self._next_expiry_us
 
     def wake(self, now):

@@ -20,7 +20,7 @@ from workbench.protocols.tinymq.zones import intersect, subtract
 
 
 class Rendezvous:
-    """The part of a node that stores queries and matches events with them."""
+    """The component of a node that stores queries and matches events with them."""
 
     def __init__(self, node):
         self.node = node
@@ -30,7 +30,7 @@ class Rendezvous:
     def store_or_match(self, message, previous_hop, now):
         """Store a query, or match an event with the stored queries of its tree.
 
-        ``message``: the query or event; its region is the part of the original region that this node handles.
+        ``message``: the query or event, whose region is the part that this node handles.
         """
         if isinstance(message, wire.Query):
             self.queries.store(message, previous_hop, now)
@@ -65,7 +65,7 @@ class Rendezvous:
         self.node.route(notification, NOBODY, now)
 
     def child_added(self, position, child, child_universe, now):
-        """Send a new child the parts of stored queries in its universe ``child_universe``, and remove these parts."""
+        """Move stored queries to a new child, as far as their regions lie in its universe ``child_universe``."""
         for query_id in list(self.queries.ids()):
             if query_id[0] != position.tree:
                 continue
@@ -86,7 +86,7 @@ class Rendezvous:
     def key_changed(self, position, now):
         """Route some stored queries again, as if they had just arrived, because this node has a new key.
 
-        These are the queries for the tree of ``position``, and for trees in which this node has no key.
+        These are the queries of the tree of ``position``, and of trees in which this node has no key any more.
         """
         for query_id in list(self.queries.ids()):
             if query_id[0] == position.tree or self.node.overlay.position(query_id[0]) is None:

@@ -33,8 +33,8 @@ def fragments(overlay, position, box, region, mapping, shortcuts):
     """Split a query's or event's region by next hop: return [(next hop, its part of the region)].
 
     Parts that contain no string of the box are omitted. The next hop `NOBODY` stands for this node. ``position``: this
-    node's position in the tree; ``box``: the message's box in the key space; ``shortcuts``: whether neighbors other
-    than parent and children may be next hops.
+    node's position in the tree; ``box``: the message's (lowest, highest) cell of each dimension; ``shortcuts``: whether
+    neighbors other than parent and children may be next hops.
     """
     own_universe, _, child_universes = position.regions(mapping.key_bits)
     region_inside = intersect(region, own_universe)
@@ -55,9 +55,9 @@ def fragments(overlay, position, box, region, mapping, shortcuts):
 
 
 def _add_part(parts, mapping, box, neighbor, region):
-    """Append (neighbor, region clipped to the box) to ``parts``, unless the clipped region is empty.
+    """Append (neighbor, ``region`` clipped to a box) to ``parts``, unless the clipped region is empty.
 
-    Returns whether the pair was appended.
+    ``box``: (lowest, highest) cell of each dimension. Returns whether the pair was appended.
     """
     clipped_region = mapping.clip(box, region)
     if clipped_region:
@@ -83,7 +83,8 @@ def _find_shortcuts(overlay, position):
 def next_hop_to_key(overlay, position, key, shortcuts):
     """Return the next hop to the node with the key ``key``: `NOBODY` for this node itself, None if unknown.
 
-    ``position``: this node's position in the tree; ``shortcuts``: see `fragments`.
+    ``position``: this node's position in the tree; ``shortcuts``: whether neighbors other than parent and children may
+    be next hops.
     """
     if key == position.key:
         return NOBODY
@@ -105,9 +106,10 @@ def tree_of(message):
 
 
 def is_misdirected(overlay, message, direction, sender, key_bits):
-    """Return whether this node lacks the role in which a sender addresses it.
+    """Return whether a message is wrong at this node, because its sender has an outdated idea of the tree.
 
-    ``direction``: that role, UP (as the sender's parent) or DOWN (as a node whose universe holds the message's target).
+    ``direction``: how the sender addresses this node: UP as its parent, DOWN as a node whose universe holds the
+    message's target.
     """
     position = overlay.positions.get(tree_of(message))
     if position is None:
@@ -118,9 +120,9 @@ def is_misdirected(overlay, message, direction, sender, key_bits):
 
 
 def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
-    """Return whether ``neighbor``, to which a message is pending, is still a right next hop for it.
+    """Return whether ``neighbor``, to which a message is pending, is still a right next hop for the message.
 
-    ``direction``: the role in which the message addresses the neighbor, UP or DOWN.
+    ``direction``: whether the message goes to the parent (UP) or to a node below this node (DOWN).
     """
     position = overlay.position(tree_of(message))
     if position is None:

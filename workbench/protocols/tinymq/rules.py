@@ -63,11 +63,12 @@ def times(settings):
 
 
 def may_be_parent(epoch, newest_epoch, is_child, key_length):
-    """Return whether a neighbor with a key may become the parent.
+    """Return whether a neighbor with a key in a tree may become this node's parent there.
 
-    ``newest_epoch``: the newest epoch that this node has had in that tree. The nodes below this node have no newer
-    epoch, as epochs come through this node, so no cycle can arise. ``is_child``: whether the neighbor names this node
-    as its parent. ``key_length``: the length of the neighbor's key in bits.
+    ``epoch``: the root's counter, as the neighbor announces it; ``newest_epoch``: the newest that this node has had in
+    the tree. The nodes below this node have no newer epoch, as epochs come through this node, so no cycle can arise.
+    ``is_child``: whether the neighbor names this node as its parent. ``key_length``: the length of the neighbor's key
+    in bits.
     """
     return epoch > newest_epoch and not is_child and key_length < LONGEST_KEY
 
@@ -81,15 +82,16 @@ def is_better_parent(since_us, address, best_since_us, best_address):
 
 
 def join_pause_us(failed, info_us):
-    """Return how many µs a node waits before it sends a neighbor another join.
+    """Return how many µs a node waits before it sends a neighbor another join, a request to become its child.
 
-    ``failed``: the number of joins in a row (1 or more) that the neighbor has not answered.
+    ``failed``: the number of joins in a row (1 or more) that the neighbor has not answered; ``info_us``: the first
+    pause.
     """
     return info_us << min(failed - 1, MOST_PAUSE_DOUBLINGS)
 
 
 def longest_slot(key_length):
-    """Return the highest slot that gives a child a key of at most LONGEST_KEY bits.
+    """Return the highest slot (a child's number) that gives the child a key of at most LONGEST_KEY bits.
 
     ``key_length``: the length of the parent's key in bits. The result is negative if every child's key would be too
     long.
@@ -104,10 +106,10 @@ def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
     """Return whether the path to a root that a neighbor offers (``epoch``, ``hops``) replaces a node's current path.
 
     ``known``: the current path, a record of epoch, hops and next_hop. A root's path to itself has the next hop
-    `NOBODY`. ``is_broken``: the next hop of ``known`` is lost. ``is_awaited``: the node waits for a late path (see the
-    function `is_awaited`); then a path of a newer epoch replaces an intact path only if it is shorter. As in DSDV, a
-    path is replaced only by a path of a newer epoch, or by a shorter path of the same epoch. So next hops never form a
-    loop.
+    `NOBODY`. ``is_broken``: whether the next hop of ``known`` is lost. ``is_awaited``: whether the node waits for a
+    shorter path of an older epoch; then a path of a newer epoch replaces an intact path only if it is shorter. As in
+    DSDV, a path is replaced only by a path of a newer epoch, or by a shorter path of the same epoch. So next hops never
+    form a loop.
     """
     if known.next_hop == NOBODY or epoch < known.epoch:
         return False
@@ -142,33 +144,38 @@ def is_awaited(late_us, now, lost_after_us):
 
 
 def is_silent(heard_us, now, lost_after_us):
-    """Return whether a neighbor, or an offered path, was last heard so long ago that it counts as lost."""
+    """Return whether a neighbor last heard at ``heard_us`` counts as lost, after more than ``lost_after_us`` µs.
+
+    The rule also applies to an offer of a path, received at ``heard_us``.
+    """
     return now - heard_us > lost_after_us
 
 
 def is_in_doubt(heard_us, now, lost_after_us):
     """Return whether a neighbor has been silent for so long that a node which needs it sends a probe.
 
-    This is half of ``lost_after_us``, the silence after which a neighbor is lost.
+    ``heard_us``: when the neighbor was last heard, in µs. The probe is sent after half of ``lost_after_us``, the
+    silence after which a neighbor is lost.
     """
     return is_silent(heard_us, now, lost_after_us // 2)
 
 
 def is_cut_off(epoch_us, now, lost_after_us):
-    """Return whether a tree's root counts as out of reach: the last new epoch came long before ``now``.
+    """Return whether a tree's root counts as out of reach: its last new epoch came long before ``now``.
 
-    ``epoch_us``: the time at which the tree's newest epoch arrived, in µs.
+    An epoch is a counter that the root increments. ``epoch_us``: when the newest epoch arrived, in µs;
+    ``lost_after_us``: half of the longest time allowed since then, in µs.
     """
     return now - epoch_us > 2 * lost_after_us
 
 
 def is_info_due(sent_us, now, info_us):
-    """Return whether a node's last info, sent at ``sent_us``, is so old that its neighbors need another one."""
+    """Return whether a node's last info (status broadcast), sent at ``sent_us``, is so old that another is needed."""
     return now - sent_us > info_us * HELLO_AFTER
 
 
 def is_repeated(after_us, info_us):
-    """Return whether a node repeats its last info after a pause of ``after_us``.
+    """Return whether a node repeats its last info (status broadcast) after a pause of ``after_us``.
 
     ``after_us`` is 0 if the info announced no change. The caller doubles the pause after each repetition, and the
     repetitions end when the pause reaches ``info_us``.
@@ -177,9 +184,10 @@ def is_repeated(after_us, info_us):
 
 
 def most_named(repeat_after_us, info_us):
-    """Return how many neighbors an info may name.
+    """Return how many neighbors an info (a node's status broadcast) may name.
 
-    ``repeat_after_us``: the pause before the info is repeated, 0 if it announced no change.
+    ``repeat_after_us``: the pause before the info is repeated, 0 if it announced no change; ``info_us``: the period of
+    infos, 0 if they are not periodic.
     """
     if not info_us:
         return 0
@@ -187,7 +195,7 @@ def most_named(repeat_after_us, info_us):
 
 
 def remaining_namings(left, named_us, now, lost_after_us):
-    """Return how many of the next infos must name a neighbor whose info has just named this node.
+    """Return how many of the next infos (status broadcasts) must name a neighbor that has just named this node.
 
     An info that names a neighbor shows it that this node hears it. If this node has not named the neighbor for more
     than half of ``lost_after_us``, the neighbor may not know this, so the next `NAMED_AGAIN` infos name it. Otherwise
@@ -205,21 +213,21 @@ def remaining_namings(left, named_us, now, lost_after_us):
 def retry_wait_us(retry_us, sent):
     """Return how many µs a frame waits for its acknowledgement after ``sent`` earlier transmissions.
 
-    The caller adds a random part of up to one half.
+    ``retry_us``: the first wait. The caller adds a random part of up to one half of the result.
     """
     return retry_us << min(sent, MOST_DOUBLINGS)
 
 
 def longest_wait_us(retry_us):
-    """Return the longest time in µs that a frame waits before it is sent again.
+    """Return the longest time in µs that a frame waits before it is sent again; ``retry_us`` is the first such wait.
 
-    The caller adds a random part of up to one half.
+    The caller adds a random part of up to one half of the result.
     """
     return retry_us << MOST_DOUBLINGS
 
 
 def most_frames(reports, in_flight):
-    """Return how many unicast frames one call of a node may still send while ``in_flight`` frames are in flight.
+    """Return how many unicast frames a node may send for one input while ``in_flight`` frames are in flight.
 
     ``reports``: whether the radio reports outcomes. A frame is in flight until its report comes. Without reports it is
     in flight until its acknowledgement comes or is late for the first time.
@@ -266,7 +274,7 @@ def lease_left_s(ends_us, now):
 
 
 def asked_lease_s(longest_s, expires_us, now):
-    """Return the lease to request for a subscription that ends at ``expires_us``, in seconds.
+    """Return the lease in seconds to request for a subscription that ends at ``expires_us`` (in µs).
 
     The lease lasts until the subscription ends, but at most ``longest_s`` seconds, because refreshes extend it.
     """
@@ -274,7 +282,10 @@ def asked_lease_s(longest_s, expires_us, now):
 
 
 def is_too_old(since_us, now, lost_after_us):
-    """Return whether a message has waited for longer than ``lost_after_us``; if this limit is 0, return False."""
+    """Return whether a message that waits since ``since_us`` has waited too long: more than ``lost_after_us`` µs.
+
+    If ``lost_after_us`` is 0, no wait is too long.
+    """
     return lost_after_us > 0 and now - since_us > lost_after_us
 
 

@@ -58,9 +58,9 @@ TURN, REPORT, ACK, REFUSAL = range(4)
 class Pending:
     """A frame that waits to be sent or answered.
 
-    waits_for: what the frame waits for (TURN, REPORT, ACK or REFUSAL); direction: the role in which it addresses the
-    neighbor (OPEN, UP, DOWN); sent: how often it was sent; first_us: time in µs of the first transmission; due_us: time
-    in µs at which the wait ends.
+    waits_for: what the frame waits for (TURN, REPORT, ACK or REFUSAL); direction: UP to the parent, DOWN to a holder of
+    the target, else OPEN; sent: how often the frame was sent; first_us: time in µs of the first transmission;
+    due_us: time in µs at which the wait ends.
     """
 
     def __init__(self, neighbor, number, message, direction, frame, now):
@@ -93,7 +93,7 @@ class Unicast:
         self._numbers = RecentIds(MOST_NEIGHBORS)  # neighbor -> the number of the last frame to it
 
     def begin(self, now):
-        """Begin a call of the node: count the frames in flight, and compute how many more the call may send."""
+        """Prepare for an input of the node: count its frames in flight, and set how many more it may send now."""
         in_flight = 0
         unacknowledged = {}
         for pending in self.pending:
@@ -109,8 +109,8 @@ class Unicast:
     def send(self, neighbor, message, now, direction=wire.OPEN):
         """Send a message to a neighbor, now or when its turn comes.
 
-        If ``max_known`` frames are pending already, drop the message with the reason "full". ``direction``: the role in
-        which it addresses the neighbor: OPEN, UP or DOWN (see `wire`).
+        If ``max_known`` frames are pending already, drop the message with the reason "full". ``direction``: UP to
+        the parent, DOWN to a node that holds the target, OPEN to any other neighbor.
         """
         if len(self.pending) >= self.node.settings.max_known:
             self.node.drop_message(message, NOBODY, "full")
@@ -128,9 +128,9 @@ class Unicast:
     def _may_send(self, pending):
         """Return whether a pending frame may be sent now.
 
-        The node's present call must have sent fewer frames than its limit. If the radio does not report the outcomes
-        of frames, the first transmission of a frame also requires that its neighbor has fewer than
-        `rules.MOST_IN_FLIGHT` frames to acknowledge. Events and other frames are counted separately.
+        While it processes one input, a node sends a limited number of frames. If the radio does not report the outcomes
+        of frames, a frame is sent for the first time only while its neighbor has fewer than `rules.MOST_IN_FLIGHT`
+        frames to acknowledge. Events and other frames are counted separately.
         """
         if not self._frames_left:
             return False
@@ -159,9 +159,9 @@ class Unicast:
             self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
 
     def _wait_for(self, state, pending, wait_us, now):
-        """Set what a pending frame waits for, and for how long: ``wait_us`` and a random part of up to one half.
+        """Set what a pending frame waits for, and for how long: ``wait_us`` plus a random part of up to half of it.
 
-        ``state``: TURN, REPORT, ACK or REFUSAL.
+        ``state``: TURN (to be sent), REPORT (of the radio), ACK, or REFUSAL (until it can no longer come).
         """
         pending.waits_for = state
         pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
@@ -184,7 +184,7 @@ class Unicast:
         self._send_next(now)
 
     def _send_next(self, now):
-        """Send the frames that wait for their turn, as many as this call of the node may send."""
+        """Send the frames that wait for their turn, as many as the node may still send for the present input."""
         self.begin(now)
         for pending in self.pending:
             if not self._frames_left:
@@ -195,8 +195,8 @@ class Unicast:
     def take_refusal(self, neighbor, number, now):
         """Plan another transmission of a frame that a neighbor refused, or drop the frame if it is too old.
 
-        A neighbor refuses a frame if it has no room now, or if it lacks the role that the frame assumes. In the latter
-        case the neighbor's next info may change the message's next hop before the frame is sent again.
+        A neighbor refuses a frame if it has no room now, or if it is not the parent or child that the frame assumes. In
+        the latter case the neighbor's next info may change the message's next hop before the frame is sent again.
         """
         pending = self._find_pending(neighbor, number)
         if pending is None:
@@ -230,7 +230,7 @@ class Unicast:
             self._accepted.put((neighbor, number))
 
     def refuse(self, neighbor, number):
-        """Send a neighbor the refusal of its frame with this number."""
+        """Refuse the frame ``number`` that a neighbor sent: send the neighbor a refusal."""
         self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
     def take_acknowledgement(self, neighbor, number, now):
@@ -261,7 +261,7 @@ class Unicast:
         return [pending.message for pending in wrong_frames]
 
     def next_due_us(self):
-        """Return the earliest time in µs at which a pending frame is due, or None without pending frames."""
+        """Return the earliest time in µs at which a pending frame is due, or None if no frame is pending."""
         return min([pending.due_us for pending in self.pending]) if self.pending else None
 
     def wake(self, now):

@@ -336,7 +336,7 @@ class _Reader:
         return bits(padded_bits >> padding_bits, length)
 
     def read_region(self):
-        """Read a region; return (bits of the key space, tuple of (lowest, highest) of each interval)."""
+        """Read a region, a set of strings; return (bits of a string, tuple of its intervals (lowest, highest))."""
         key_bits, interval_count = self.read_fields("<BB")
         if not 1 <= key_bits <= WIDEST_KEY_SPACE or interval_count < 1:
             raise DecodeError(
@@ -353,7 +353,7 @@ class _Reader:
         return key_bits, region
 
     def read_attributes(self, decode_list):
-        """Read the attributes, which end the frame; return ``decode_list(frame, offset, count)``."""
+        """Return ``decode_list(frame, offset, count)``: the attributes at the frame's end, decoded by this function."""
         (attribute_count,) = self.read_fields("<B")
         return decode_list(self.frame, self.offset, attribute_count)
 
@@ -461,7 +461,7 @@ _ORIGIN_AT = {QUERY: 4, EVENT: 4, NOTIFICATION: 13}
 def describe(frame, broadcast=True):
     """Return (message name, origin, sequence) of a frame that this module encoded, for traces.
 
-    For a message without an origin, the origin is `NOBODY` and the sequence 0.
+    For a message without an origin, the origin is `NOBODY` and the sequence 0. ``broadcast`` has no effect.
     """
     origin, sequence = NOBODY, 0
     kind = KINDS[frame[0]][0] if frame[0] in KINDS else frame[0]

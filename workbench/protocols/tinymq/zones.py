@@ -17,7 +17,7 @@ ROOT_KEY = ""
 
 
 def child_key(key, slot):
-    """Return the key of the child in a slot (0, 1, 2, ...) of a node with this key."""
+    """Return the key of the child with the number ``slot`` (0, 1, 2, ...); ``key``: the key of its parent."""
     return key + "0" * slot + "1"
 
 
@@ -27,12 +27,12 @@ def parent_key(key):
 
 
 def slot_of(key):
-    """Return the slot that a child's key ends with: the number of zeros between its parent's key and the last 1."""
+    """Return a child's slot, its number at the parent: the count of zeros between the parent's key and the final 1."""
     return len(key) - len(parent_key(key)) - 1
 
 
 def free_slot(taken):
-    """Return the lowest slot that is not in ``taken``, the slots of a node's children.
+    """Return the lowest slot (a child's number at its parent) that is not in ``taken``, the slots of the children.
 
     A lower slot makes a shorter key.
     """
@@ -43,7 +43,7 @@ def free_slot(taken):
 
 
 def whole_key_space(key_bits):
-    """Return the whole key space as a region."""
+    """Return the set of all strings of ``key_bits`` bits as a region, a tuple of intervals of integers."""
     return ((0, (1 << key_bits) - 1),)
 
 

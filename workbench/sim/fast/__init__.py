@@ -143,7 +143,7 @@ def load(protocol: Protocol) -> None:
 
 
 def is_warm(protocol: Protocol) -> bool:
-    """Return whether the machine code of a protocol's twin is loaded or on disk, so that a run need not compile it.
+    """Return whether the machine code of a protocol's twin (its compiled version) is loaded or on disk.
 
     The check takes a millisecond and does not import numba. Raises NoFastTwinError if the protocol has no twin.
     """
@@ -151,16 +151,16 @@ def is_warm(protocol: Protocol) -> bool:
 
 
 def warm(protocol: Protocol) -> warming.Warming:
-    """Compile a protocol's twin in a background process, unless it is warm; return a handle at once.
+    """Compile a protocol's twin in a background process, unless its machine code is on disk; return a handle at once.
 
-    The handle has `is_done` and `error`. There is one process per twin, of low priority, which ends with this one.
-    Raises NoFastTwinError if the protocol has no twin.
+    A twin is the protocol's version for the fast engine. The handle has `is_done` and `error`. The background process
+    has a low priority, and ends when this process ends. Raises NoFastTwinError if the protocol has no twin.
     """
     return warming.start(twin_of(protocol), type(protocol))
 
 
 def is_worth_it(scenario: Any) -> bool:
-    """Return whether a run should use the fast engine: its twin is loaded already, or loading the twin pays off.
+    """Return whether a run should use the fast engine: the protocol's code for it is loaded, or loading it pays off.
 
     Loading pays off if this run and the earlier runs of the protocol in this process have enough receptions. So a long
     sweep of short runs changes to the fast engine, although the number of runs is unknown at the start.
@@ -184,7 +184,7 @@ def _count_nodes(item: Any, scenario: Any) -> int:
 
 
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Any:
-    """Run a scenario on the fast engine; ``record`` is "trace" or "metrics".
+    """Run a scenario on the fast engine; ``record`` is "trace" (all events) or "metrics" (only the metrics).
 
     Raises NoFastTwinError if the engine cannot play the scenario.
     """
@@ -206,7 +206,12 @@ def play(
     record: str = "metrics",
     progress: Callable[[float], Any] | None = None,
 ) -> Any:
-    """Play a workload on a `network.Network` and return an `Outcome`: for networks too large for a Scenario's graph."""
+    """Play a workload on the fast engine, in a network too large for a Scenario's graph; return an `Outcome`.
+
+    ``network``: a `network.Network`. ``items``: the workload. ``record``: "metrics", or "trace" for all rows.
+    ``progress`` is called regularly with the fraction of the run that is done. Raises NoFastTwinError if the engine
+    cannot play it.
+    """
     return _play(twin_of(protocol), network, protocol, items, radio or Radio(), duration_s, seed, record, progress)
 
 
@@ -219,7 +224,7 @@ def _play(module: str, *scenario: Any) -> Any:
 
 
 def _import_twin(module: str) -> ModuleType:
-    """Import a twin. Raises NoFastTwinError if its module is not installed on this machine."""
+    """Import a protocol's ``module`` for the fast engine. Raises NoFastTwinError if it is not installed here."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -38,7 +38,10 @@ def plan_beacon(core, i, earlier, now):
 
 @compiled
 def send_beacon(core, i, earlier, now):
-    """Send a beacon, unless the node has failed or its last beacon still waits for the channel."""
+    """Send a beacon of node ``i``, unless the node has failed or its last beacon still waits for the channel.
+
+    ``earlier``: the number of its beacons so far, which becomes the beacon's sequence number.
+    """
     beacons = core.beacons[i]
     if core.down[i] or beacons.is_waiting:
         return
@@ -54,10 +57,9 @@ def send_beacon(core, i, earlier, now):
 
 @compiled
 def _list_neighbors(core, beacons):
-    """Set the inbound delivery ratios, as bytes, that a node's new beacon lists.
+    """Choose the neighbors that a node's new beacon lists, and store their inbound delivery ratios as bytes.
 
-    A beacon lists up to MAX_LISTED neighbors; if the node has more, the next beacon continues with the others.
-
+    A beacon lists up to MAX_LISTED neighbors. If the node has more, its next beacon continues with the remaining ones.
     ``beacons``: the node's row in ``core.beacons``.
     """
     sampled = 0

@@ -141,7 +141,8 @@ def send(core, now, i, receiver, message, header):
 def send_at(core, ready, i, receiver, message, header, now):
     """Pass a frame to node ``i``'s radio, to be sent at ``ready`` (µs) or later.
 
-    The other parameters are those of `send`.
+    ``receiver``: a node's index, BROADCAST or UNREACHABLE. ``message``: the index of the frame's message. ``header``: a
+    number that the frame carries besides the message.
     """
     frame = take_frame(core)
     frame_entry = core.frames[frame]
@@ -516,7 +517,7 @@ def _find_first_end(core, frame):
     """Return the time in µs at which a frame that is sent in copies (a strobe) can end first.
 
     For a unicast, this is the end of the first copy that the receiver gets; otherwise the strobe takes a whole
-    interval.
+    wake-up interval.
     """
     frame_entry = core.frames[frame]
     if frame_entry.receiver < 0 or arc_between(core, frame_entry.sender, frame_entry.receiver) == NONE:
@@ -536,10 +537,10 @@ def _is_phase_known(core, frame):
 
 @compiled
 def _continue_strobe(core, frame, now):
-    """Repeat a frame further after a copy that was not acknowledged; return False if the strobe ends now.
+    """Continue a strobe (repeated copies of a frame) after an unacknowledged copy; return False if it ends now.
 
-    A strobe is a series of copies. It ends now if it has lasted a whole interval, or if the sender knew when the
-    receiver would wake up.
+    The strobe ends now if it has lasted a whole wake-up interval, or if the sender knew when the receiver would wake
+    up.
     """
     frame_entry = core.frames[frame]
     airtime_us = core.messages[frame_entry.message].airtime_us

@@ -1,4 +1,4 @@
-"""The cache of twins' machine code on disk: a check that needs no numba, and a lock for the process that compiles.
+"""The machine code of protocols' fast twins on disk: a check that needs no numba, and a lock for compilation.
 
 A process that has loaded a twin's machine code writes an index file beside it (`record_loaded`): the files of the
 modules that are loaded then, each with its size and time. The index is valid as long as none of these has changed.
@@ -35,7 +35,7 @@ around_loading: Callable[[], AbstractContextManager] = nullcontext
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Add the duration of a ``with`` block, which loads machine code, to `loading_s`."""
+    """Count the duration of a ``with`` block as time spent on loading machine code, which `loading_s` returns."""
     begin_s = time.perf_counter()
     try:
         with around_loading():
@@ -45,12 +45,12 @@ def loading() -> Iterator[None]:
 
 
 def loading_s() -> float:
-    """Return the seconds that this process has spent importing the engine and its twins, and loading machine code."""
+    """Return the seconds that this process has spent importing the fast engine and loading or compiling its code."""
     return _loading_s[0]
 
 
 def is_cached(twin: str) -> bool:
-    """Return whether the machine code of ``twin``, a module's name, is in this process or on disk."""
+    """Return whether the machine code of ``twin``, a protocol's module for the fast engine, is loaded or on disk."""
     if twin in _loaded:
         return True
     try:
@@ -66,10 +66,10 @@ def files(folder: str | None, name: str) -> list[Path]:
 
 
 def record_loaded(twin: str, folder: str | None, name: str) -> None:
-    """Record that this process has loaded a twin's machine code; write the index file of the code's sources.
+    """Record that this process has loaded a protocol's machine code; write the index file of the code's sources.
 
-    ``twin``: a module's name. ``folder``, ``name``: where and under which name numba stores the machine code. The
-    module's docstring describes the index file.
+    ``twin``: the name of the protocol's module for the fast engine. ``folder``, ``name``: where and under which name
+    numba stores the machine code. The docstring of this module describes the index file.
     """
     _loaded.add(twin)
     machine_code = files(folder, name)
@@ -89,9 +89,10 @@ def record_loaded(twin: str, folder: str | None, name: str) -> None:
 
 @contextmanager
 def lock(twin: str, on_wait: Callable[[], Any] | None = None) -> Iterator[None]:
-    """Hold the lock for compiling ``twin``, a module's name; call ``on_wait`` if another process holds it.
+    """Hold the lock for compiling ``twin``; call ``on_wait`` before waiting for another process that holds the lock.
 
-    The operating system releases the lock when its process ends.
+    ``twin``: the name of a protocol's module for the fast engine. If a process ends while it holds the lock, the
+    operating system releases the lock.
     """
     if is_cached(twin):
         yield
@@ -115,7 +116,7 @@ def lock(twin: str, on_wait: Callable[[], Any] | None = None) -> Iterator[None]:
 
 
 def _path(twin: str, suffix: str) -> Path:
-    """Return the path of a file beside the machine code of ``twin``, a module's name; ``suffix`` is its extension.
+    """Return the path of a file with the extension ``suffix`` beside the machine code of a protocol's module ``twin``.
 
     The file is in numba's cache folder, or in the user's cache if that folder is read-only.
     """

@@ -64,7 +64,7 @@ def hot(function: Any) -> Any:
 
 
 def compiled_rules(module: ModuleType) -> None:
-    """Make a module's functions callable from compiled loops, so that a Python node and its twin share them."""
+    """Make a module's functions callable from compiled code and from Python, so that both engines share them."""
     for function in vars(module).values():
         if isinstance(function, FunctionType) and function.__module__ == module.__name__:
             compiled(function)

@@ -83,7 +83,11 @@ def play(
     record: str = "trace",
     progress: Callable[[float], Any] | None = None,
 ) -> Outcome:
-    """Play a workload on a network and return the outcome; ``record`` is "trace" or "metrics"."""
+    """Play a workload on a network with the fast engine, and return the outcome.
+
+    ``twin``: the protocol's module for this engine. ``record``: "trace" (all events) or "metrics" (only the metrics).
+    ``progress`` is called regularly with the fraction of the run that is done.
+    """
     duration_us = round(duration_s * 1_000_000)
     if radio.link_quality == "learned" and uses_quality(protocol) and lookup(twin, "link_quality") is None:
         raise NoFastTwinError(
@@ -115,10 +119,11 @@ def _play(
     ledger: RadioLedger | None,
     progress: Callable[[float], Any] | None,
 ) -> Any:
-    """Call the compiled loop until the run has ended; return the twin's final state.
+    """Call the compiled event loop until the run has ended; return the nodes' final state.
 
-    The loop returns early if an array is full; it is then called again with a larger array. ``needs``: the result of
-    `_compute_needs`.
+    The loop returns early if an array is full; it is then called again with a larger array. ``twin``: the protocol's
+    module for the fast engine. ``needs``: upper limits of what an event adds, for receptions and for actions.
+    ``ledger``: the times of radio states, or None if they are not measured.
     """
     loop = loop_of(twin)
     if not loop.overloads:
@@ -180,7 +185,7 @@ def _has_beacons(twin: Any, radio: Radio) -> bool:
 
 
 def _settle_ledger(core: Core, ledger: RadioLedger) -> Core:
-    """Add up finished entries of ``core.ledger`` in ``ledger``; return the run's arrays with room for new entries."""
+    """Add the finished intervals in ``core.ledger`` to the totals in ``ledger``; return arrays with room for more."""
     entry_count = int(core.numbers[Number.ENTRIES])
     open_entries = ledger.settle(core.ledger[:entry_count], int(core.numbers[Number.NOW]))
     core.numbers[Number.ENTRIES] = len(open_entries)
@@ -197,7 +202,11 @@ def _shorten_run(core: Core, end_us: int) -> Core:
 
 
 def _load_machine_code(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
-    """Load a loop's machine code from disk, or compile the loop, which takes up to a minute, and show a notice."""
+    """Load the machine code of a twin's event loop from disk, or compile the loop and show a notice.
+
+    Compilation takes up to a minute. ``twin``: the name of the protocol's module for the fast engine. The loop is
+    called once with ``core``, ``state`` and ``needs``, which define the types of its arguments, and plays nothing.
+    """
     # If another process compiles this twin, wait for it and load its machine code.
     with Notice() as notice, code_cache.loading(), code_cache.lock(twin, partial(notice.show, _WAITING)):
         if not code_cache.files(loop.stats.cache_path, loop.__qualname__):
@@ -207,9 +216,10 @@ def _load_machine_code(twin: str, loop: Any, core: Core, state: Any, needs: tupl
 
 
 def _double_pool(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
-    """Return a copy of a pool of records, ``rows``, with twice as many records; the new records are free.
+    """Return a copy of ``rows`` that is twice as long; its new records join the list of free records.
 
-    ``free``: the position in ``core.numbers`` of the index of the first free record.
+    ``rows``: an array whose unused records form a linked list. ``free``: the element of ``core.numbers`` with the index
+    of the first unused record.
     """
     return grow_free_list(rows, core.numbers, free, 2 * len(rows))
 
@@ -365,8 +375,8 @@ def _make_node_fields(setup: Setup, seed: int) -> dict[str, Any]:
 def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, Needs]) -> dict[str, Any]:
     """Return the fields of `Core` for future events: the event queue, and pools of frames and messages.
 
-    ``airtime_us``: an airtime by which the length of the queue's ring is chosen. ``wakes``: whether the twin has
-    timers. ``needs``: the result of `_compute_needs`.
+    ``airtime_us``: the longest airtime of a frame, which determines how far ahead the queue's ring reaches. ``wakes``:
+    whether the protocol has timers. ``needs``: upper limits of what an event adds, for receptions and for actions.
     """
     radio = setup.radio
     ring_length = _choose_ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.senses_carrier else 0))
@@ -395,8 +405,8 @@ def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[
 def _make_row_fields(messages: int, reasons: int, needs: tuple[Needs, Needs]) -> dict[str, np.ndarray]:
     """Return the fields of `Core` that record events: trace rows, and counters for runs without a trace.
 
-    ``messages``: the number of message names. ``reasons``: the number of reasons of losses and drops. ``needs``: the
-    result of `_compute_needs`.
+    ``messages``: the number of message names. ``reasons``: the number of reasons of losses and drops. ``needs``:
+    upper limits of what an event adds, for receptions and for actions.
     """
     return {
         "rows": np.zeros(max(needs[0].rows, needs[1].rows) + _ROWS, ROW),

@@ -244,7 +244,7 @@ class Reason(Codes):
     """Codes of the reasons of losses and drops. Runs without a trace count losses and drops by these codes.
 
     A code is the index of a text of the trace's column "detail". Text 0 is "", and the texts of these reasons follow.
-    After them come the twin's own reasons, then the scenario's texts and texts that nodes create during the run.
+    After them come the protocol's own reasons, then the scenario's texts and texts that nodes create during the run.
     """
 
     LINK = 1
@@ -347,7 +347,7 @@ Core = namedtuple(
 
 
 class Needs(NamedTuple):
-    """Upper limits of the trace rows, frames and messages that one call of a twin's function adds."""
+    """Upper limits of the trace rows, frames and messages that one call of a protocol's compiled function adds."""
 
     rows: int
     frames: int
@@ -355,7 +355,7 @@ class Needs(NamedTuple):
 
 
 def free_list(kind: np.dtype, count: int) -> np.ndarray:
-    """Return ``count`` free records of a pool; the column ``next`` of each has the index of the next free record."""
+    """Return an array of ``count`` free records; the column ``next`` of each has the index of the next free record."""
     rows = np.zeros(count, kind)
     rows["next"] = np.arange(1, count + 1)
     rows["next"][-1:] = NONE

@@ -1,4 +1,4 @@
-"""The function `workbench.sim.state_times.add_up` as machine code, for ledgers with many entries."""
+"""Compiled code that adds up the time of radios in each state: `state_times.add_up`, for runs with many intervals."""
 
 from typing import Any
 

@@ -63,9 +63,9 @@ REINFORCE = workload.REINFORCE
 
 
 def name_of(twin: ModuleType) -> str:
-    """Return the name under which a twin's compiled loop is cached.
+    """Return the name under which the compiled event loop of a protocol's fast twin is cached.
 
-    The name has a digest of the loop's sources and of the numbers that they import from other modules.
+    The name contains a digest of the loop's source files and of the numbers that they import from other modules.
     """
     digest = hashlib.sha256()
     for name, module in sorted(_collect_parts(twin).items()):
@@ -80,9 +80,10 @@ def _list_numbers(module: ModuleType) -> list[tuple[str, str]]:
 
 
 def _collect_parts(twin: ModuleType) -> dict[str, ModuleType]:
-    """Return {name: module} of the modules whose source determines the compiled loop of a twin.
+    """Return {name: module} of the modules whose source goes into the compiled event loop of a protocol's fast twin.
 
-    They have functions of the loop, or define the layout of its arrays.
+    These modules contain functions of the loop, or define the layout of its arrays. ``twin``: the protocol's module for
+    the fast engine.
     """
     modules: dict[str, ModuleType] = {}
     modules_to_visit = [sys.modules[__name__], interface, twin]
@@ -98,18 +99,21 @@ def _collect_parts(twin: ModuleType) -> dict[str, ModuleType]:
 
 
 def _find_modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
-    """Return {name: module} of the imports of ``module`` that belong to the workbench or to the twin's package."""
+    """Return {name: module} of the imports of ``module`` that belong to the workbench or to the package of ``twin``.
+
+    ``twin``: a protocol's module for the fast engine.
+    """
     packages = _package(__name__), _package(twin.__name__)
     imported_modules = {key: value for key, value in vars(module).items() if isinstance(value, ModuleType)}
     return {key: value for key, value in imported_modules.items() if _package(value.__name__) in packages}
 
 
 def _is_part(module: str, twin: ModuleType) -> bool:
-    """Return whether a module can contain functions of a twin's loop, so that the loop's digest must cover its source.
+    """Return whether the digest of a twin's compiled loop must cover ``module``: it may contain functions of the loop.
 
-    It can if it belongs to a twin, to the package of a twin outside the workbench, or to the modules with numba
-    functions. Other modules of a workbench protocol's package, such as its node, cannot. `workbench.sim.fast` itself is
-    left out: it has no numba functions, and its variables differ between processes, which would change the digest.
+    This holds for modules of twins, for all modules of a twin's package outside the workbench, and for modules with
+    numba functions. It does not hold for other modules of a workbench protocol, such as its node. `workbench.sim.fast`
+    is left out: it has no numba functions, and its variables differ between processes.
     """
     if module == __package__:
         return False
@@ -195,8 +199,8 @@ def _record_sent(core, frame, now):
 def _next_frame(core):
     """Return (time, bucket, is_far) of the next frame or wake-up; the time is NEVER if no event is left.
 
-    ``is_far``: whether the event is in the heap of distant events. Otherwise it is the first event in ``bucket`` of the
-    ring.
+    ``is_far``: whether the event is in the heap of distant events. Otherwise it is the first event in ``bucket``, an
+    element of the ring of near events.
     """
     bucket, now, is_far = 0, NEVER, False
     if core.numbers[Number.NEAR]:
@@ -221,10 +225,11 @@ def _is_action_due(core, now):
 
 @hot
 def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
-    """Return the `Status` that names an array without room for the next event, or ENOUGH.
+    """Return the `Status` that names an array without enough room for the next event, or ENOUGH.
 
     ``is_start``: whether the event starts a node. ``is_action``: whether the event is an action of the workload.
-    ``act_needs``: the limits for starts and actions. ``receive_needs``: the limits for all other events.
+    ``act_needs``: the most (rows, frames, messages) that a start or an action adds. ``receive_needs``: the most that
+    any other event adds.
     """
     numbers = core.numbers
     if is_start or is_action:
@@ -297,8 +302,8 @@ def _is_received(core, arc, frame, now):
 def _update_radio(core, frame, heard, now):
     """Update the sender's radio at the end of a frame: its acknowledgement, its counters and its queue.
 
-    ``heard``: the number of nodes that received the frame. Returns the result of `acknowledge` if the frame must be
-    acknowledged, otherwise UNDECIDED.
+    ``heard``: the number of nodes that received the frame. Returns ACKNOWLEDGED, UNACKNOWLEDGED or STROBING if the
+    acknowledgement decided this, otherwise UNDECIDED.
     """
     frame_entry = core.frames[frame]
     outcome = UNDECIDED
@@ -318,13 +323,14 @@ def _update_radio(core, frame, heard, now):
 def _make_report_links(link_quality: Callable | None) -> Any:
     """Return a compiled function that reports to a node the delivery ratios of its links, or plans its first beacon.
 
-    ``link_quality``: the twin's function of this name; None makes a function that does nothing.
+    ``link_quality``: the protocol's function that takes these ratios. If it is None, the returned function does
+    nothing.
     """
     if link_quality is None:
 
         @hot
         def no_links(core, state, i):
-            """Do nothing: this twin does not use link qualities."""
+            """Do nothing: this protocol does not use link qualities."""
 
         return no_links
 
@@ -346,13 +352,14 @@ def _make_report_links(link_quality: Callable | None) -> Any:
 def _make_beacon(link_quality: Callable | None) -> Any:
     """Return a compiled function that sends a node's beacon, and plans the next beacon.
 
-    ``link_quality``: the twin's function of this name; None makes a function that does nothing.
+    ``link_quality``: the protocol's function that takes delivery ratios. If it is None, nodes send no beacons, and the
+    returned function does nothing.
     """
     if link_quality is None:
 
         @hot
         def no_beacon(core, entry, now):
-            """Do nothing: nodes of this twin send no beacons."""
+            """Do nothing: nodes of this protocol send no beacons."""
 
         return no_beacon
 
@@ -370,8 +377,8 @@ def _make_beacon(link_quality: Callable | None) -> Any:
 def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
     """Return a compiled function that starts the next node and reports to it the delivery ratios of its links.
 
-    ``start``: the twin's function of this name. ``report_links``: the result of `_make_report_links`. ``wakes``:
-    whether the twin has timers.
+    ``start``: the protocol's function that starts a node. ``report_links``: the function that reports the ratios to a
+    node. ``wakes``: whether the protocol has timers.
     """
 
     @hot
@@ -389,7 +396,8 @@ def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
 def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, reinforce: Callable, wakes: bool) -> Any:
     """Return a compiled function that performs the next action of the workload.
 
-    ``publish`` to ``reinforce``: the twin's functions of these names. ``wakes``: whether the twin has timers.
+    ``publish`` to ``reinforce``: the protocol's functions for these actions. ``wakes``: whether the protocol has
+    timers.
     """
 
     @hot
@@ -433,14 +441,14 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, rei
 def _make_report(sent: Callable | None, wakes: bool) -> Any:
     """Return a compiled function that reports the outcome of a unicast to the node that sent it.
 
-    ``sent``: the twin's function that handles the outcome; None makes a function that does nothing. ``wakes``: whether
-    the twin has timers; if so, the node's next wake-up is scheduled after the report.
+    ``sent``: the protocol's function that handles the outcome. If it is None, the returned function does nothing.
+    ``wakes``: whether the protocol has timers; if so, the node's next wake-up is scheduled after the report.
     """
     if sent is None:
 
         @hot
         def no_report(core, state, frame, ok, now):
-            """Do nothing: this twin does not need the outcomes of unicasts."""
+            """Do nothing: this protocol does not need the outcomes of unicasts."""
 
         return no_report
 
@@ -456,10 +464,10 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
 
 def _make_take(receive: Callable, link_quality: Callable | None) -> Any:
-    """Return a compiled function that passes a received frame to the twin's function ``receive``.
+    """Return a compiled function that passes a received frame to the protocol's function ``receive``.
 
     If the frame is a beacon that changes delivery ratios, these are passed to ``link_quality`` instead.
-    ``link_quality`` is None for twins without beacons.
+    ``link_quality`` is None for protocols without beacons.
     """
     if link_quality is None:
 
@@ -483,8 +491,8 @@ def _make_take(receive: Callable, link_quality: Callable | None) -> Any:
 def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
     """Return a compiled function that ends a frame's airtime, at the receivers and at the sender.
 
-    ``take``: a function that is called for each receiver, the result of `_make_take`. ``report``: a function that is
-    called for the sender of a unicast, the result of `_make_report`. ``wakes``: whether the twin has timers.
+    ``take``: a compiled function that is called for each receiver. ``report``: a compiled function that is called for
+    the sender of a unicast frame. ``wakes``: whether the protocol has timers.
     """
 
     @hot
@@ -523,9 +531,9 @@ def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
 
 
 def _make_end_strobe(report: Callable) -> Any:
-    """Return a compiled function that ends a strobe without an acknowledgement (low-power listening).
+    """Return a compiled function that ends a strobe (repeated copies of a frame) without an acknowledgement.
 
-    ``report``: the result of `_make_report`.
+    ``report``: a compiled function that reports the outcome of a unicast frame to its sender.
     """
 
     @hot
@@ -544,7 +552,7 @@ def _make_end_strobe(report: Callable) -> Any:
 def _make_check(report: Callable) -> Any:
     """Return a compiled function for the end of a frame's back-off: it sends, delays or gives up the frame.
 
-    ``report``: the result of `_make_report`.
+    ``report``: a compiled function that reports the outcome of a unicast frame to its sender.
     """
 
     @hot
@@ -560,8 +568,8 @@ def _make_check(report: Callable) -> Any:
 def _make_wake_up(wake: Callable) -> Any:
     """Return a compiled function that wakes a node if its wake-up is still due.
 
-    The function returns False if the node then requests a wake-up that is not in the future. ``wake``: the twin's
-    function of this name.
+    The function returns False if the node then requests a wake-up that is not in the future. ``wake``: the protocol's
+    function that a wake-up calls.
     """
 
     @hot
@@ -588,8 +596,8 @@ begin = act = end_frame = end_strobe = check = wake_up = beacon = has_room = Non
 def loop(arrays, memory, receive_needs, act_needs, events):
     """Play up to ``events`` events; return a `Status`, the reason why the loop returns.
 
-    ``arrays``: the run's `Core`. ``memory``: the twin's state. ``receive_needs``: upper limits of what a frame's end or
-    a wake-up adds. ``act_needs``: upper limits of what an action adds.
+    ``arrays``: the run's `Core`. ``memory``: the state of the protocol's nodes. ``receive_needs``: upper limits of what
+    a frame's end or a wake-up adds. ``act_needs``: upper limits of what an action adds.
     """
     core, state = by_reference(arrays), by_reference(memory)
     while events > 0:
@@ -643,9 +651,11 @@ def make_loop(
     wakes: bool,
     name: str,
 ) -> Any:
-    """Return the compiled main loop of a protocol; the docstring of `workbench.sim.fast` defines its functions.
+    """Return the compiled event loop of a protocol; it calls the given functions of the protocol.
 
-    The machine code is stored on disk under ``name``, for other processes.
+    The docstring of `workbench.sim.fast` defines these functions. ``sent``, ``link_quality``: None for a protocol
+    without this function. ``wakes``: whether the protocol has timers. ``name``: the name of the machine code on disk,
+    where other processes find it.
     """
     report = _make_report(sent, wakes)
     functions = {

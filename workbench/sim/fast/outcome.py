@@ -1,6 +1,6 @@
 """The result of a run of the fast engine: the trace as Arrow columns, or its counts.
 
-`workbench.sim.run.Run` reads it like a `Recorder`.
+A `Run` takes its rows and counts from an `Outcome` here, or from the `Recorder` of the reference engine.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ _ROWS_AT_ONCE = 1 << 15
 
 
 class Outcome:
-    """The result of a run: rows, added in batches, or counters.
+    """The result of a run on the fast engine: trace rows, added in batches, or counters of events.
 
-    ``names``: the texts of event, message and reason codes; ``texts``: the texts of the column "detail". ``ended_us``:
-    the end of a run that was stopped early, else None. ``holders``: whether the loop counts the nodes that hold a
-    publication; otherwise all rows "held" are stored, and are counted at the end.
+    ``metrics_only``: whether rows that no metric needs are only counted. ``names``: the texts of event, message and
+    reason codes; ``texts``: the texts of the column "detail". ``ended_us``: the end of a run that was stopped early,
+    else None. ``holders``: whether the compiled loop counts the nodes that hold a publication. Otherwise all rows
+    "held" are stored, and are counted at the end.
     """
 
     # Rows of the previous run. A user who moves a slider repeats similar runs, and columns of that length reuse the
@@ -69,11 +70,11 @@ class Outcome:
             copy[:rows] = column[:rows]
 
     def _column(self, name: str) -> np.ndarray:
-        """Return the filled rows of a column."""
+        """Return a column of the stored trace rows, without the unused end of its array."""
         return self._columns[name][: self._rows]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
-        """Look up the texts that the twin created during the run for the column "detail", and store them.
+        """Store the texts of the column "detail" that nodes created during the run.
 
         ``text_of`` returns such a text, given its number, counted from 0.
         """
@@ -134,7 +135,7 @@ class Outcome:
         return pa.Table.from_arrays(columns, schema=SCHEMA)
 
     def _drop_unused_texts(self, name: str) -> Sequence[str]:
-        """Remove unused texts from the texts of a column, renumber the column's codes, and return the other texts."""
+        """Remove the texts of a column that no row uses, renumber the column's codes, and return the texts left."""
         column, texts = self._column(name), self._texts[name]
         is_used = np.zeros(len(texts), bool)
         # Chunks of this size fit in the processor's cache.

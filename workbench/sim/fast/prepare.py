@@ -49,7 +49,7 @@ class Work(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """The input of a run, from which a protocol's twin creates its state."""
+    """The input of a run on the fast engine, from which a protocol creates the state of its nodes."""
 
     protocol: Protocol
     network: Network
@@ -58,7 +58,7 @@ class Setup(NamedTuple):
 
 
 class Numbering:
-    """A numbering of texts and blobs; looking up a new one gives it the next number, from 0."""
+    """A mapping from texts and blobs to numbers; looking up a new text or blob gives it the next number, from 0."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self.numbers: dict[Any, int] = {text: number for number, text in enumerate(texts)}

@@ -1,4 +1,4 @@
-"""Functions of the loop that record events: as rows of the trace, or as counts if no metric needs the rows."""
+"""Functions of the fast engine that record events: as rows of the trace, or as counts if no metric needs the rows."""
 
 from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.layout import BYTES_HEARD, BYTES_SENT, FRAMES_HEARD, FRAMES_SENT, NO_REASON, NONE, Event, Number
@@ -78,7 +78,11 @@ def add_loss(core, now, i, event, table, peer, message, reason):
 
 @compiled
 def add_entry(core, start, end, i, receiver, kind, copy_us=0):
-    """Add an interval of node ``i``'s radio to the ledger, if the run keeps one; see `workbench.sim.state_times`."""
+    """Record that the radio of node ``i`` is in a state from ``start`` to ``end`` (µs), if the run measures states.
+
+    ``receiver``: the receiver of a frame. ``kind``: the kind of interval, such as FRAME. ``copy_us``: the airtime of
+    one copy in a strobe. `RadioLedger.add` describes the values.
+    """
     if core.keeps_ledger:
         ledger_entry = core.ledger[core.numbers[Number.ENTRIES]]
         core.numbers[Number.ENTRIES] += 1
@@ -169,7 +173,11 @@ def report_delivered(core, now, i, peer, message, number, detail):
 
 @compiled
 def report_forwarded(core, now, i, peer, message, neighbors):
-    """Record that node ``i`` forwarded a message; a run without a trace ignores this."""
+    """Record that node ``i`` forwarded a message, unless the run has no trace.
+
+    ``peer``: the address of the neighbor that sent the message to this node. ``neighbors``: the number of nodes to
+    which it was forwarded, 0 for a broadcast.
+    """
     if core.traces:
         report(core, now, i, Event.FORWARDED, peer, message, neighbors, NO_REASON)
 

@@ -89,7 +89,7 @@ from workbench.sim.fast.record import (
 
 
 class Events(Codes):
-    """Base class for the codes of the events that a twin defines; they follow the codes of `Event`."""
+    """Base class for the codes of the events that a protocol defines; they follow the codes of `Event`."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -97,7 +97,7 @@ class Events(Codes):
 
 
 class Reasons(Codes):
-    """Base class for the codes of a twin's own reasons for drops; they follow the codes of `Reason`."""
+    """Base class for the codes of a protocol's own reasons for drops; they follow the codes of `Reason`."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -105,7 +105,7 @@ class Reasons(Codes):
 
 
 class Messages(Codes):
-    """Base class for the codes of a twin's messages: 1, 2, ... in the order of definition."""
+    """Base class for the codes of a protocol's message types: 1, 2, ... in the order of definition."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -124,9 +124,10 @@ class Names(NamedTuple):
 
 
 def names_of(twin: Any, has_beacons: bool = False) -> Names:
-    """Return the texts of the event, message and reason codes of a twin.
+    """Return the names of the events, messages and reasons of a protocol's twin, in the order of their codes.
 
-    ``has_beacons``: whether nodes send beacons, which add a message name.
+    ``twin``: the protocol's module for the fast engine. ``has_beacons``: whether nodes send beacons, which add a
+    message name.
     """
     events, messages, reasons = (lookup(twin, name).texts() for name in ("Event", "Message", "Reason"))
     if has_beacons:
@@ -138,9 +139,9 @@ def names_of(twin: Any, has_beacons: bool = False) -> Names:
 
 
 class Array(NamedTuple):
-    """The declaration of an array in a twin's state.
+    """The declaration of an array in the state of a protocol's nodes.
 
-    ``shape``: the length of each axis, a number or the name of a size. ``fill``: the initial value of all elements, or
+    ``shape``: the length of each axis, a number or the name of an axis. ``fill``: the initial value of all elements, or
     {column: initial value}. ``only_if`` names a field of the state. If the value of this field is false, the array has
     a length of 1 along each axis and never grows.
     """
@@ -152,9 +153,9 @@ class Array(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The declaration of a pool in a twin's state: an array of records that are allocated and freed.
+    """The declaration of a pool in the state of a protocol's nodes: an array of records that are allocated and freed.
 
-    ``shape``: the name of the array's size. ``free``: the position, in the state's array ``numbers``, of the index of
+    ``shape``: the name of the array's axis. ``free``: the position, in the state's array ``numbers``, of the index of
     the first free record; the position after it has the number of free records. Records below ``first`` are never free.
     The column ``next`` links free records.
     """
@@ -170,10 +171,10 @@ Fields = Mapping[str, Array | Pool | type | None]
 
 
 def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[str, int] = {}, **given: Any) -> Any:
-    """Create a state, the named tuple ``kind``, in which up to ``messages`` messages exist at once.
+    """Create the nodes' state, the named tuple ``kind``, in which up to ``messages`` messages exist at once.
 
-    ``fields``: the table of the state's fields. ``sizes``: {name of a size: length}. ``given``: the values of the
-    fields marked GIVEN in the table. A value for an array is stored in the array's first rows.
+    ``fields``: {name: declaration} of the state's fields. ``sizes``: {name of an axis: length}. ``given``: the values
+    of the fields that are declared GIVEN. A value for an array is stored in the array's first rows.
     """
     sizes = {"nodes": len(setup.network.addresses), "messages": messages} | dict(sizes)
     parameters = {
@@ -183,9 +184,10 @@ def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[
 
 
 def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -> Any:
-    """Create a state, the named tuple ``kind``; ``sizes`` is {name of a size: length}.
+    """Create the nodes' state, the named tuple ``kind``; ``sizes`` is {name of an axis: length}.
 
-    ``fields``, ``given``: see `make`.
+    ``fields``: {name: declaration} of the state's fields. ``given``: the values of the fields that are declared GIVEN,
+    and first rows of arrays.
     """
     field_values = dict(given)
     arrays = {name: field for name, field in fields.items() if isinstance(field, Array | Pool)}
@@ -201,9 +203,10 @@ def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -
 
 
 def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
-    """Return a copy of the state with ``count`` rows in each array whose first axis is declared as ``size``.
+    """Return a copy of the nodes' state in which the arrays along the axis ``size`` have ``count`` rows.
 
-    ``fields``: the table of the state's fields; ``size``: the name of a size in this table, such as "messages".
+    ``fields``: {name: declaration} of the fields of ``state``. ``size``: the axis that they declare first, such as
+    "messages". The two states share all other arrays.
     """
     longer_arrays = {}
     for name, field in fields.items():
@@ -218,7 +221,7 @@ def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
 
 
 def grow_free_list(rows: np.ndarray, numbers: np.ndarray, free: int, count: int) -> np.ndarray:
-    """Return the records of a pool, lengthened to ``count``; the new records are free, and are taken first.
+    """Return a copy of ``rows`` with ``count`` records; the new records are free, and are taken first.
 
     ``numbers[free]`` is the index of the first free record, ``numbers[free + 1]`` the number of free records.
     """
@@ -256,7 +259,10 @@ def _make_array(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _add_to_free_list(rows: np.ndarray, numbers: np.ndarray, pool: Pool, first: int) -> None:
-    """Add the rows from index ``first`` on to a pool's free rows; they are taken before rows that are free already."""
+    """Put the rows from index ``first`` on at the head of the list of free rows in ``pool``.
+
+    ``rows``: the pool's array. ``numbers``: the state's counters, with the head of the list and its length.
+    """
     first_free = numbers[pool.free] if numbers[pool.free + 1] else NONE
     _link(rows, first, first_free)
     numbers[pool.free] = first
@@ -278,7 +284,7 @@ NO_ROWS = (NONE, NONE, 0)  # the ``fill`` of an empty list, see `Array`
 
 @compiled
 def take_free(rows, numbers, free):
-    """Take the first free record, ``rows[numbers[free]]``, from a pool, and return its index."""
+    """Take the first free record of ``rows``, whose index is ``numbers[free]``, and return its index."""
     row = numbers[free]
     numbers[free] = rows[row].next
     numbers[free + 1] -= 1
@@ -287,9 +293,9 @@ def take_free(rows, numbers, free):
 
 @compiled
 def give_back(rows, numbers, free, row):
-    """Return a record, ``rows[row]``, to its pool; the next `take_free` takes this record.
+    """Free the record ``rows[row]``; the next call of `take_free` takes it again.
 
-    ``numbers[free]`` is the index of the pool's first free record.
+    ``numbers[free]`` is the index of the first free record in ``rows``.
     """
     rows[row].next = numbers[free]
     numbers[free] = row
@@ -378,7 +384,8 @@ RING = np.dtype([("count", np.int32), ("oldest", np.int32)], align=True)
 def find_newest_first(ids, ring, id):
     """Return the index of ``id`` among the ids that a node remembers, or NONE; newer ids are compared first.
 
-    ``ids``: the node's row of ids. ``ring``: the node's `RING` record.
+    ``ids``: the node's row of ids. ``ring``: the node's `RING` record, with the number of ids and the index of the
+    oldest.
     """
     for index in range(ring.oldest - 1, -1, -1):
         if ids[index] == id:
@@ -393,7 +400,8 @@ def find_newest_first(ids, ring, id):
 def remember(ids, ring, id):
     """Store a new id in ``ids``, a node's row of ids; return the index at which it is stored.
 
-    If all elements of the row are used, the new id replaces the oldest. ``ring``: the node's `RING` record.
+    If all elements of the row are used, the new id replaces the oldest. ``ring``: the node's `RING` record, with the
+    number of its ids and the index of the oldest.
     """
     if ring.count < len(ids):
         index = np.int64(ring.count)
@@ -420,7 +428,7 @@ def is_recent(ordinal, taken, most):
 
 @compiled
 def satisfies(value, operator, bound):
-    """Return whether ``value operator bound`` holds for integers, as `attributes.satisfies` does."""
+    """Return whether ``value operator bound`` holds for two integers; ``operator`` is a code such as GE."""
     return (
         operator == EQ_ANY
         or (operator == EQ and value == bound)
@@ -434,9 +442,10 @@ def satisfies(value, operator, bound):
 
 @compiled
 def one_way_match(attributes, first, last, sample_first, sample_last):
-    """Return whether a sample meets all constraints of a subscription, as `attributes.one_way_match` does.
+    """Return whether a sample meets all constraints of a subscription.
 
-    Rows [first, last) of ``attributes`` are the subscription, rows [sample_first, sample_last) the sample.
+    Rows [first, last) of ``attributes`` are the subscription, rows [sample_first, sample_last) the sample. The rule is
+    that of `attributes.one_way_match`.
     """
     for a in range(first, last):
         if attributes[a, 1] == IS:
@@ -482,10 +491,10 @@ def hold(core, now, i, peer, message, hops, is_first):
 
 @compiled
 def hold_pair(core, pairs, i, peer, message, event, hops, now):
-    """Record that node ``i`` holds a publication, and deliver it; ``pairs`` shows whether it is new to the node.
+    """Record that node ``i`` holds a publication, and deliver it to the node's subscriptions.
 
-    ``event``: the row of the publication in ``pairs``. ``pairs[event, i].held`` becomes 1. The other parameters are
-    those of `hold`.
+    ``pairs[event, i].held``: whether node ``i`` holds publication ``event`` already; it becomes 1. ``peer``: the
+    address of the node that sent the publication, or -1. ``hops``: the number of hops from its origin.
     """
     pair_row = pairs[event, i]
     is_first = not pair_row.held
@@ -505,7 +514,7 @@ _OWN_CODES = {"Event": Events, "Reason": Reasons, "Message": Messages}  # a base
 
 
 def lookup(twin: Any, name: str) -> Any:
-    """Return the object ``name`` of a twin: from its module, a module in its PARTS, or the default in this module."""
+    """Return the object ``name`` of a protocol's fast twin: from ``twin``, a module in PARTS, or the defaults here."""
     for module in (twin, *getattr(twin, "PARTS", ())):
         if name in vars(module):
             return vars(module)[name]
@@ -513,7 +522,10 @@ def lookup(twin: Any, name: str) -> Any:
 
 
 def state_of(twin: Any, setup: Setup, messages: int) -> Any:
-    """Create the state of a twin in which up to ``messages`` messages exist at once."""
+    """Create the state of all nodes for the fast engine; up to ``messages`` messages exist at once.
+
+    ``twin``: the protocol's module for this engine.
+    """
     if (make_own_state := lookup(twin, "make_state")) is not None:
         return make_own_state(setup, messages)
     return make(lookup(twin, "State"), lookup(twin, "FIELDS"), setup, messages)
@@ -522,30 +534,36 @@ def state_of(twin: Any, setup: Setup, messages: int) -> Any:
 def longest_frame_B(setup: Setup) -> int:
     """Return the size in bytes of the longest frame of a publication in the run.
 
-    A twin whose other frames may be longer needs its own function of this name.
+    This default suits protocols without longer frames; other protocols define their own function of this name.
     """
     return int(setup.work.contents["size_B"].max(initial=1))
 
 
 @compiled
 def has_room(core, state):
-    """Return True. This default suits a twin that allocates the memory of its nodes at the start."""
+    """Return True: the arrays of the state have room for the next event.
+
+    This default suits protocols that allocate the memory of all nodes at the start.
+    """
     return True
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state unchanged. This default suits a twin whose ``has_room`` always returns True."""
+    """Return the state unchanged. This default suits protocols whose ``has_room`` always returns True."""
     return state
 
 
 def text(setup: Any, state: Any, number: int) -> str:
-    """Raise IndexError. This default suits a twin that creates no texts during a run."""
+    """Raise IndexError for any ``number`` of a text.
+
+    This default suits protocols whose nodes create no texts for the trace during a run.
+    """
     raise IndexError(number)
 
 
 @compiled
 def start(core, state, i, now):
-    """Do nothing. This default suits a twin whose nodes do nothing when they start."""
+    """Do nothing. This default suits protocols whose nodes do nothing when they start."""
 
 
 @compiled

@@ -18,7 +18,7 @@ _started: dict[str, Warming] = {}  # twin -> this process's background compilati
 
 
 class Warming:
-    """The compilation of a protocol's fast twin in a background process, which ends with this process."""
+    """The compilation of a protocol for the fast engine, in a background process that ends with this process."""
 
     def __init__(self, process: Any = None, errors: Any = None) -> None:
         self._process, self._errors = process, errors
@@ -26,7 +26,7 @@ class Warming:
 
     @property
     def is_done(self) -> bool:
-        """True if the process has ended, with the machine code on disk or with an error."""
+        """True if the compiling process has ended: the machine code is on disk, or there is an `error`."""
         return self._process is None or self._process.poll() is not None
 
     @property
@@ -61,7 +61,7 @@ class Warming:
 def start(twin: str, protocol: type[Protocol]) -> Warming:
     """Compile a protocol's fast twin in a background process, unless its machine code is on disk or being compiled.
 
-    Returns a handle on the process. ``twin``: the name of the twin's module.
+    Returns a handle on the process. ``twin``: the name of the module with the protocol's version for the fast engine.
     """
     if code_cache.is_cached(twin):
         return Warming()
@@ -88,9 +88,9 @@ def start(twin: str, protocol: type[Protocol]) -> Warming:
 
 
 def compile_here(twin: str, protocol: type[Protocol]) -> None:
-    """Load the machine code of ``twin``, a module's name, in this process, and store it on disk.
+    """Load the machine code of a protocol's event loop in this process; compile and store it if it is not on disk.
 
-    This takes up to a minute the first time.
+    Compilation takes up to a minute. ``twin``: the name of the protocol's module for the fast engine.
     """
     from workbench import topology
     from workbench.sim.fast import engine, network
@@ -107,9 +107,9 @@ def _end_with_parent() -> None:
 
 
 def main() -> None:
-    """Compile a twin: the main function of the background process.
+    """Compile a protocol for the fast engine: the main function of the background process.
 
-    The arguments of the process are the twin's module, and the module and the name of the protocol's class.
+    The arguments of the process are the module to compile, and the module and the name of the protocol's class.
     """
     twin, module, name = sys.argv[1:]
     threading.Thread(target=_end_with_parent, daemon=True).start()

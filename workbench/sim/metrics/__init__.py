@@ -118,7 +118,7 @@ def compute(
 ) -> pd.Series:
     """Return all metrics of a run, from the recorded rows and from the counts and bytes of all rows (`trace.tally`).
 
-    ``radio_states_us``: see `RadioLedger.finish`.
+    ``radio_states_us`` (nodes, states): the time of each node's radio in each state, or None if it was not measured.
     """
     from workbench.sim.metrics.series import Metrics  # Not before: it loads pandas.
 

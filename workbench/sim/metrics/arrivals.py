@@ -118,9 +118,9 @@ def arrivals(
 
 
 def _read_contents(rows: Columns, publications: Publications, messages: Table) -> tuple[_Contents, np.ndarray]:
-    """Return the publications that each message carries, and the number m in these `_Contents` of each of ``messages``.
+    """Return the publications that each originated message carries, and for each of ``messages`` its index there.
 
-    ``messages``: columns (origin, sequence), which identify a message. The number is -1 for a message that no node
+    ``messages``: columns (origin, sequence), which identify a message. The index is -1 for a message that no node
     originated.
     """
     node, reading_number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
@@ -137,7 +137,7 @@ def _read_contents(rows: Columns, publications: Publications, messages: Table) -
 def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
     """Return the messages that filters changed, as three columns: name (its code), origin and sequence.
 
-    ``changes``: see `arrivals`.
+    ``changes``: (event, detail) of the trace rows that report a message changed by a filter, or ().
     """
     event, detail = changes or ("", "")
     details, *messages = rows.columns(event, "detail", *_MESSAGE)
@@ -182,10 +182,10 @@ def _make_items(
     texts: list[str],
     matching: Matching,
 ) -> _Items:
-    """Return the items of n pairs of a message and a subscription text: the matching samples with their publications.
+    """Return the samples that match, for n pairs of a message and a subscription text, with their publications.
 
-    ``message`` (n,): indices into ``contents``. ``subscription_text`` (n,): indices into ``subscriptions.texts``.
-    ``texts``: the texts of delivered samples.
+    ``message`` (n,): indices into ``contents``, the publications in each message. ``subscription_text`` (n,): indices
+    into ``subscriptions.texts``. ``texts``: the texts of delivered samples.
     """
     publication_counts = contents.first[message + 1] - contents.first[message]
     pair = np.repeat(np.arange(len(message)), publication_counts)
@@ -218,9 +218,9 @@ def _credit_deliveries(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays (d,): the publication to which a delivery is credited or -1, is_duplicate, is_wrong.
 
-    ``items``: see the module's docstring. ``pair`` (d,): the pair of message and subscription text of each delivery, as
-    in ``items.pair``. A delivery is wrong if its message has no item with its text, unless a filter may have changed
-    the message.
+    ``items``: the matching samples in each pair of a message and a subscription text. ``pair`` (d,): the number of each
+    delivery's pair, as in ``items.pair``. A delivery is wrong if its pair has no sample with its text, unless a filter
+    may have changed the message.
     """
     of_items = items.pair, items.text
     rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))
@@ -244,10 +244,10 @@ def _credit_changed(
 ) -> None:
     """Match deliveries with publications, for messages in which a filter changed a sample.
 
-    All deliveries of such a message to a subscription are credited one by one, each to the first item that has not
-    arrived. An unchanged sample needs an item with its own text, a changed sample takes any item. ``pair`` (d,): see
-    `_credit_deliveries`. ``is_changed`` (d,) marks the deliveries of changed samples. The arrays ``publication`` and
-    ``is_duplicate`` are changed in place.
+    All deliveries of such a message to a subscription are credited one by one, each to the first item (matching sample)
+    that has not arrived. An unchanged sample needs an item with its own text, a changed sample takes any item. ``pair``
+    (d,): the number of each delivery's pair in ``items``. ``is_changed`` (d,) marks the deliveries of changed samples.
+    The arrays ``publication`` and ``is_duplicate`` are changed in place.
     """
     group_keys = row_keys(valid.subscription, pair)
     pair_ends = np.searchsorted(items.pair, np.arange(1 + pair.max()), side="right").tolist()

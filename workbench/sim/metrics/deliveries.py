@@ -38,7 +38,11 @@ _NO_TIMES = np.zeros(0, np.int64)
 
 
 class _Expectations(NamedTuple):
-    """The data from which expected samples are counted; ``publisher`` (p,): the index of each publication's node."""
+    """The data of a run from which expected samples are counted.
+
+    ``active``: the intervals in which each subscription exists. ``publisher`` (p,): the index of each publication's
+    node.
+    """
 
     subscriptions: Subscriptions
     publications: Publications
@@ -151,7 +155,7 @@ def _make_metrics(
 
 
 def samples_of(subscriptions: Subscriptions, publications: Publications, matching: Matching) -> list[np.ndarray]:
-    """Return for each subscription text an array: the number of matching samples in each publication text."""
+    """Return for each subscription text an array with the number of matching samples of each publication text."""
     sample_counts = []
     for subscription_text, indices in zip(
         subscriptions.texts, matching.candidates(subscriptions.texts, publications.texts), strict=True
@@ -169,7 +173,7 @@ def _count_samples(
 ) -> np.ndarray:
     """Return for each pair in ``pairs`` the number of samples of the publication that match the subscription.
 
-    ``samples``: as in `_Expectations`.
+    ``samples[i][j]``: the number of samples in publication text j that match subscription text i.
     """
     text_pairs = zip(
         subscriptions.text[pairs.subscription].tolist(), publications.text[pairs.publication].tolist(), strict=True
@@ -178,10 +182,10 @@ def _count_samples(
 
 
 def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> np.ndarray:
-    """Return for each publication (p,) the number of its samples that the subscriptions at k sinks expect.
+    """Return for each publication (p,) the number of its samples that the subscriptions at some sinks expect.
 
     ``has_path[i, j]``: whether a path leads from node j to the i-th of these sinks. ``row_of`` (s,): for each
-    subscription, the row of its sink in ``has_path``, or -1 for a sink that is not one of them.
+    subscription, the row of its sink in ``has_path``; -1 excludes the subscription.
     """
     subscriptions, publications, active, publisher, samples = expectations
     _, example_rows, row_kinds = np.unique(

@@ -25,10 +25,10 @@ from workbench.sim.rows import Columns
 
 
 class Reports(NamedTuple):
-    """Reports of filters in order of time, one array (r,) per field.
+    """Trace rows in which filters report dropped or changed messages, in order of time; one array (r,) per field.
 
-    ``message``, ``origin`` and ``sequence`` identify a message; ``message`` is the code of its name. ``filter``: the
-    filter's key.
+    ``message`` (the code of a name), ``origin`` and ``sequence`` identify the message. ``filter``: the key of the
+    filter at ``node``.
     """
 
     message: np.ndarray
@@ -40,7 +40,10 @@ class Reports(NamedTuple):
 
 
 def read_reports(rows: Columns, event_and_detail: tuple[str, ...]) -> Reports:
-    """Return the reports with this event and detail, `Protocol.drops` or `Protocol.changes`; () for none."""
+    """Return the reports of filters with this (event, detail), which is `Protocol.drops` or `Protocol.changes`.
+
+    An empty tuple, of a protocol without such an event, gives no reports.
+    """
     event, word = event_and_detail or ("", "")
     detail, *fields = rows.columns(event, "detail", "message", "origin", "sequence", "node", "value", "time_us")
     return Reports(*(field[detail == rows.code("detail", word)] for field in fields))
@@ -57,8 +60,8 @@ def filtered_out(
 ) -> Withheld:
     """Return the pairs of a subscription and a publication that filters dropped and that did not arrive.
 
-    ``samples``: the result of `deliveries.samples_of`. ``arrived``: columns (subscription, publication) of all
-    deliveries.
+    ``samples[i][j]``: the number of samples in publication text j that match subscription text i. ``arrived``: columns
+    (subscription, publication) of all deliveries.
     """
     empty = np.zeros(0, np.int64)
     drops, dropped_counts = _count_drops(read_reports(rows, protocol.drops), read_reports(rows, protocol.changes))
@@ -85,9 +88,10 @@ def filtered_out(
 
 
 def _count_drops(dropped: Reports, changed: Reports) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Return (messages, counts): messages of which filters dropped samples, and the numbers of these samples.
+    """Return (messages, counts): the messages of which filters dropped samples, and the number of samples of each.
 
-    ``messages``: columns (message, origin, sequence). Samples that a filter sent later are not counted.
+    ``dropped``, ``changed``: what filters reported about messages. ``messages``: columns (code of the name, origin,
+    sequence). Samples that the filter of the same node sent later are not counted.
     """
     drop_keys, change_keys = shared_keys(dropped[:4], changed[:4])
     keys, first_row, message_at_node = unique_all(drop_keys)

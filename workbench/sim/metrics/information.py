@@ -62,10 +62,11 @@ _NEVER_US = int(np.iinfo(np.int64).max)
 
 
 class _Updates(NamedTuple):
-    """Updates of estimates in order of time: a row for each source for which a delivered value stands.
+    """Updates of the sinks' estimates in order of time: one row for each source of a delivered value.
 
-    ``subscription``: an index. ``value``: in steps of the key, NaN if the reading lacks the key. ``newest_us``: the
-    time of publication of the newest reading in the message. Each field is an array (u,).
+    ``subscription``: an index. ``source``: the address of a node whose readings went into the value. ``value``: in
+    steps of the key, NaN if the reading lacks the key. ``newest_us``: the time of publication of the newest reading in
+    the message. Each field is an array (u,).
     """
 
     subscription: np.ndarray
@@ -78,8 +79,8 @@ class _Updates(NamedTuple):
 class _Arrivals(NamedTuple):
     """Arrivals of messages at subscriptions, one array (a,) per field.
 
-    ``subscription``: an index. ``is_changed``: whether a delivered text differs from that of the newest reading.
-    ``message`` (the code of a name), ``origin`` and ``sequence`` identify the message.
+    ``subscription``: an index. ``is_changed``: whether the delivered text differs from the text of the message's newest
+    reading. ``message`` (the code of a name), ``origin`` and ``sequence`` identify the message.
     """
 
     subscription: np.ndarray
@@ -90,7 +91,7 @@ class _Arrivals(NamedTuple):
 
 
 def information(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return the metrics `METRICS` of a run, {name: value}; NaN without filters. ``rows``: the rows of its trace."""
+    """Return the metrics of sinks' errors and ages (`METRICS`), {name: value}; NaN without filters."""
     protocol = scenario.protocol
     if not (protocol.changes and protocol.parts()):
         return dict.fromkeys(METRICS, NOT_A_NUMBER)
@@ -121,7 +122,11 @@ def information(scenario: Any, rows: Columns) -> dict[str, float]:
 
 
 def _choose_key(protocol: Any, subscriptions: Subscriptions) -> int | None:
-    """Return the number of the key whose values are compared, or None; see the module's docstring."""
+    """Return the number of the attribute key whose values are compared, or None if no key is suitable.
+
+    It is the first key that a filter names, else the first that a subscription constrains. Keys that describe a
+    reading, such as X, are left out.
+    """
     constrained_keys = [a.key for text in subscriptions.texts for a in parse(text) if a.operator != IS]
     candidates = (*protocol.measured_keys(), *constrained_keys)
     return next((key for key in candidates if key not in _DESCRIPTIVE_KEYS and not is_blob(key)), None)
@@ -181,10 +186,10 @@ def _find_newest(rows: Columns, publications: Publications, messages: list[np.nd
 
 
 def _find_sources(rows: Columns, protocol: Any, arrivals: _Arrivals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (index, source, is_merged): the sources for which the value of each arrival stands.
+    """Return (index, source, is_merged): the origins whose readings went into the value of each arrived message.
 
-    ``index``: the arrival to which an entry of ``source`` belongs. ``is_merged`` (a,): whether the message passed a
-    filter that merges.
+    ``source`` has one entry for each origin; ``index``: the arrival to which the entry belongs. ``is_merged`` (a,):
+    whether the message passed a filter that merges messages.
     """
     dropped, changed = (read_reports(rows, report) for report in (protocol.drops, protocol.changes))
     drop_keys, change_keys, message_keys = shared_keys(dropped[:3], changed[:3], arrivals[2:])
@@ -211,7 +216,10 @@ def _find_sources(rows: Columns, protocol: Any, arrivals: _Arrivals) -> tuple[np
 
 
 def _mean_of_latest(time_us: np.ndarray, source: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return as a step function the mean of each source's latest value; rows are in order of time, NaN is left out."""
+    """Return (times, means), a step function: from each time on, the mean of the latest values of all sources.
+
+    The rows, which must be in order of time, are updates of one source's value. Rows with NaN are left out.
+    """
     is_number = ~np.isnan(value)
     time_us, source, value = time_us[is_number], source[is_number], value[is_number]
     by_source = np.argsort(source, kind="stable")
@@ -243,7 +251,11 @@ def _cut(active: list[tuple[int, int]], from_us: int, times_us: np.ndarray) -> t
 def _sum_error(
     active: list[tuple[int, int]], truth: tuple[np.ndarray, np.ndarray], estimate: tuple[np.ndarray, np.ndarray]
 ) -> tuple[float, float, float]:
-    """Return (integral over time, time in µs, maximum) of the difference between estimate and truth."""
+    """Return the error of a subscription's estimate: (integral over time, length of this time in µs, maximum).
+
+    ``active``: intervals (first_us, last_us) in which the subscription exists. ``truth``, ``estimate``: step functions
+    (times, values).
+    """
     if not (len(truth[0]) and len(estimate[0])):
         return 0.0, 0.0, 0.0
     starts_us, ends_us = _cut(active, max(truth[0][0], estimate[0][0]), np.concatenate([truth[0], estimate[0]]))
@@ -253,9 +265,10 @@ def _sum_error(
 
 
 def _sum_age(active: list[tuple[int, int]], published_us: np.ndarray, updates: _Updates) -> tuple[float, float, float]:
-    """Return (integral over time, time in µs, maximum) of the age of a subscription's information.
+    """Return the age of a subscription's information: (its integral over time, length of this time in µs, maximum age).
 
-    ``published_us``: the times of the readings that match.
+    ``active``: intervals (first_us, last_us) in which the subscription exists. ``published_us``: the times of the
+    publications that match.
     """
     begin_us = np.concatenate([published_us[:1], updates.time_us[:1]]).min(initial=_NEVER_US)
     times_us = np.append(begin_us, updates.time_us)
@@ -267,6 +280,9 @@ def _sum_age(active: list[tuple[int, int]], published_us: np.ndarray, updates: _
 
 
 def _summarize(sums: list[tuple[float, float, float]]) -> tuple[float, float]:
-    """Return (mean over time, maximum) of the (integral, time, maximum) of all subscriptions; NaN without time."""
+    """Return (mean over time, maximum) of a quantity; NaN if all times are 0.
+
+    ``sums``: for each subscription its (integral of the quantity over time, length of this time, maximum).
+    """
     integrals, times_us, maxima = zip(*sums, strict=True) if sums else ((), (), ())
     return (sum(integrals) / sum(times_us), max(maxima)) if sum(times_us) else (NOT_A_NUMBER, NOT_A_NUMBER)

@@ -93,7 +93,7 @@ def _matching_by_rule(protocol: Protocol) -> Matching:
 
 
 def matching_of(protocol: Protocol) -> Matching:
-    """Return the `Matching` of a protocol: by the rule of attributes, unless the protocol defines another rule."""
+    """Return a protocol's rule for matching subscriptions with publications; by default that of attributes."""
     if type(protocol).matching_samples is Protocol.matching_samples:
         return _COMMON
     return _matching_by_rule(protocol)

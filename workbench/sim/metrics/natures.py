@@ -26,7 +26,7 @@ def nature_of(protocol: Any, message: str) -> str:
 
 
 def by_nature(protocol: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
-    """Return the numbers of frames and bytes sent, {"frames_set_up": ..., "bytes_set_up": ..., ...}."""
+    """Return {"frames_set_up": ..., "bytes_set_up": ..., ...}: frames and bytes sent, by the nature of the message."""
     totals: Counter[str] = Counter()
     for unit, amounts in (("frames", counts), ("bytes", sizes)):
         for (event, message, _), amount in amounts.items():

@@ -40,7 +40,11 @@ class Paths:
         return find_sorted(nodes, self.addresses)
 
     def hops_to(self, sinks: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (position, hops) as `hops_from` does, but for the paths from each node to each of ``sinks`` (k,)."""
+        """Yield (position of the batch in ``sinks``, hops (m, n)) for batches of m of the ``sinks`` (k,).
+
+        ``hops`` has a row for each sink of the batch and a column for each node: the hops from the node to the sink, or
+        NO_PATH.
+        """
         return self._batches(sinks, *self._backwards)
 
     def hops_from(self, sources: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -92,7 +96,7 @@ _paths: WeakKeyDictionary[nx.DiGraph, Paths] = WeakKeyDictionary()
 
 
 def paths_of(graph: Any) -> Paths:
-    """Return the paths of a scenario's topology, from a cache."""
+    """Return an object that finds the shortest paths of a scenario's topology; the object is cached."""
     paths = _paths.get(graph)
     if paths is None:
         paths = _paths[graph] = Paths(graph)

@@ -41,7 +41,7 @@ class Progress(NamedTuple):
     delivered_us: np.ndarray
 
     def times(self, changes_us: np.ndarray) -> dict[str, float]:
-        """Return the metrics time_to_first_s, time_to_steady_s and recovery_s, as `workbench.sim.metrics` defines them.
+        """Return the metrics time_to_first_s, time_to_steady_s and recovery_s, which `workbench.sim.metrics` defines.
 
         ``changes_us``: times at which nodes failed or recovered, ascending. A time is infinite if the delivery never
         begins or never gets steady, and NaN if nothing is expected.
@@ -58,15 +58,15 @@ class Progress(NamedTuple):
         }
 
     def _steady_after_s(self, rows: np.ndarray, begin_us: int) -> float:
-        """Return the time in s from ``begin_us`` to the publication from which on delivery is steady.
+        """Return the time in s from ``begin_us`` to the publication from which on at least 90 % of samples arrive.
 
-        ``rows``: the indices of the publications to consider. Returns infinity if delivery does not become steady.
+        ``rows``: the indices of the publications to consider. Returns infinity if no publication meets this.
         """
         steady_index = first_steady(self.expected[rows], self.delivered[rows])
         return math.inf if steady_index is None else float(self.time_us[rows[steady_index]] - begin_us) / _US
 
     def _recovery_s(self, rows: np.ndarray, changes_us: np.ndarray) -> float:
-        """Return the longest time in s from a change of the network to steady delivery.
+        """Return the longest time in s from a change of the network until at least 90 % of the samples arrive.
 
         ``rows``: the indices of the publications to consider; for each change, only those before the next change. A
         change without such publications is skipped; if all are, the result is NaN.
@@ -80,9 +80,9 @@ class Progress(NamedTuple):
 
 
 def first_steady(expected: np.ndarray, delivered: np.ndarray) -> int | None:
-    """Return the index of the first publication from which on delivery is steady, or None.
+    """Return the index of the first publication from which on the share of samples that arrive is `STEADY`, or None.
 
-    *Steady* is defined in the module's docstring. ``expected``, ``delivered`` (p,): the number of each publication's
+    The module's docstring has the exact rule. ``expected``, ``delivered`` (p,): the number of each publication's
     samples that were expected, and that were delivered. All of ``expected`` are above 0.
     """
     ratios = np.cumsum(delivered[::-1])[::-1] / np.cumsum(expected[::-1])[::-1]
@@ -114,7 +114,7 @@ def timeliness(latencies_us: np.ndarray, expected: int) -> dict[str, float]:
 
 
 def percentile(ordered: np.ndarray, share: float) -> float:
-    """Return the smallest of the numbers such that at least the fraction ``share`` of all numbers is at most as large.
+    """Return the smallest number x in ``ordered`` such that at least the fraction ``share`` of the numbers is <= x.
 
     ``ordered`` (n,): the numbers, ascending. Returns NaN if it is empty.
     """

@@ -100,7 +100,7 @@ def shown_metrics(metrics: Any) -> Any:
 
 
 def shown_as(name: str, protocol: Any = None) -> Shown:
-    """Return the `Shown` of a metric; a metric without a description has its name as the title.
+    """Return a metric's title, unit and meaning for display; a metric without a description has its name as the title.
 
     ``protocol``: the protocol of the run, whose module may describe the metric.
     """

@@ -93,8 +93,8 @@ def compare(
     for path in over:
         if path in ("protocol", "seed", "topology", "workload") or path.startswith("protocol."):
             raise ScenarioError(
-                f"over has the axis {path!r}, which a comparison sets itself; give the protocols and the seeds as "
-                'arguments, and use axes such as "sinks", "every_s", "topology.nodes" or "radio.loss"'
+                f"the argument `over` has the axis {path!r}, which a comparison sets itself; give the protocols and "
+                'the seeds as arguments, and use axes such as "sinks", "every_s", "topology.nodes" or "radio.loss"'
             )
     axes = (
         Axis("protocol", tuple(protocol_by_name.values()), tuple(protocol_by_name)),
@@ -129,7 +129,7 @@ def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str
                 f"protocols contains {protocol!r:.60}; each entry must be an instance of a protocol's class"
             )
     if not protocol_by_name:
-        raise ScenarioError("protocols is empty; a comparison needs at least one")
+        raise ScenarioError("the argument `protocols` is empty; a comparison needs at least one protocol")
     return protocol_by_name
 
 
@@ -154,12 +154,12 @@ class Comparison:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The paths of the user's axes: all axes except "protocol" and "seed"."""
+        """The parameters that the comparison varies (such as "radio.loss"), without "protocol" and "seed"."""
         return self.table.axes[1:-1]
 
     @cached_property
     def _scenarios(self) -> dict[str, Scenario]:
-        """The scenarios of the protocols' first points: {name of the protocol: scenario}."""
+        """The scenario of the first run of each protocol: {name of the protocol: scenario}."""
         per_protocol = len(self.table) // len(self.protocols)
         return {name: self.table.plan.scenario_of(index * per_protocol) for index, name in enumerate(self.protocols)}
 
@@ -171,7 +171,7 @@ class Comparison:
 
     @cached_property
     def notes(self) -> list[str]:
-        """The conditions as sentences: those common to all protocols, warnings, then one sentence for each protocol."""
+        """The conditions of the runs as sentences: common conditions, warnings, then one sentence for each protocol."""
         common_condition = shared(self._scenarios)
         return [
             f"For all: {self._describe_common()}.",
@@ -294,7 +294,11 @@ class Comparison:
     def _find_winner(
         self, frame: pd.DataFrame, metric: str, axes: Sequence[str], delivering: float, is_less_better: bool
     ) -> tuple[Any, ...]:
-        """Return (best, mean, second, difference, low, high, verdict), a row of `winners`, for the runs in a frame."""
+        """Return the row (best, mean, second, difference, low, high, verdict) of `winners` for the runs in ``frame``.
+
+        ``axes`` are the axes with a single value in ``frame``. Protocols with a mean delivery ratio below
+        ``delivering`` do not take part.
+        """
         nan = float("nan")
         by_protocol = frame.groupby("protocol", sort=False)
         means = by_protocol[metric].mean()[by_protocol["delivery_ratio"].mean() >= delivering].dropna()
@@ -369,7 +373,8 @@ class Comparison:
 def _statistics(values: list[float], is_a_share: bool) -> tuple[float, ...]:
     """Return (mean, low, high, median, median_low, median_high, p90_low, p90_high, finite) of `Comparison.summary`.
 
-    With ``is_a_share`` the values are shares, so that ``high`` is at most 1.
+    ``finite`` is the fraction of ``values`` that are finite. With ``is_a_share`` the values are shares (0 to 1), so
+    that ``high`` is at most 1.
     """
     import numpy as np
 

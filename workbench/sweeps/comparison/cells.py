@@ -10,7 +10,8 @@ from workbench.sim.metrics.shown import Shown
 def cell_html(shown: Shown, mean: float, half: float, median: float) -> str:
     """Return an HTML cell with "mean ± half", where ``half`` is half of the mean's 95 % interval.
 
-    ``shown`` has the metric's unit. The cell has a dash if the mean is NaN, and the median if it is infinite.
+    ``shown`` is the metric's name, unit and format. If the mean is NaN, the cell has a dash; if the mean is infinite,
+    the cell has the median.
     """
     if math.isnan(mean):
         return "<td>–</td>"

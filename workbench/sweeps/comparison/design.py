@@ -78,11 +78,11 @@ class Compared(Design):
         return {"protocol": protocol, "topology": topology, "workload": workload, **axis_values}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {axis: label of its value} for point ``number``."""
+        """Return {axis: label of its value in tables} for point ``number``."""
         return self.grid.labels(number)
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of all values of the axis ``path``."""
+        """Return the labels (texts in tables) of all values of the varied parameter ``path``, such as "seed"."""
         return self.grid.labels_of(path)
 
     def probes(self) -> Sequence[int]:
@@ -98,7 +98,10 @@ class Compared(Design):
         return self.grid.text()
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of ``grid`` as JSON values, with the rule for special roles under the key "roles"."""
+        """Return the axes and their labels as JSON values, for a file in the folder of results.
+
+        The key "roles" has the rule that chooses the nodes with special roles, such as roots.
+        """
         return {**self.grid.describe(), "design": "Compared", "roles": self.rule}
 
 
@@ -195,7 +198,8 @@ def _extend(
         raise ScenarioError(f"{axis} is {count!r:.60}; it must be a whole number, 1 or more")
     if not own:
         raise ScenarioError(
-            f"over has the axis {axis}, but no item of the workload has {axis}; add such an item to the scenario"
+            f"the argument `over` has the axis {axis}, but no item of the workload has {axis}; add such "
+            "an item to the scenario"
         )
     free_nodes = [node for node in _draw_order(topology, seed, stream) if node not in own and node not in others]
     nodes = (*own, *free_nodes)[:count]
@@ -271,7 +275,7 @@ RULE_TEXTS = {"degree": "of highest degree", "center": "at the center", "random"
 
 
 def check_rule(rule: str) -> str:
-    """Return ``rule`` if it is a name in `RULES`. Raises ScenarioError otherwise."""
+    """Return ``rule`` if it is a rule for choosing nodes (a name in `RULES`). Raises ScenarioError otherwise."""
     if rule not in RULES:
         raise ScenarioError(f"roles is {rule!r:.60}{meant(rule, RULES)}; it must be one of {', '.join(RULES)}")
     return rule

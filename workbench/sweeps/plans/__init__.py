@@ -31,8 +31,8 @@ Theory of operation
     In the code a plan is a `Design`. It has paths, as for `Scenario.replace`, and maps the number of a point (its
     index, from 0) to the values of these paths. (`Plan` in workbench/sweeps/plan.py is a design with the base scenario,
     the engine and the measure.) It is lazy. A product of two plans stores the plans, not their combinations. Drawn
-    points are stored as an array of numbers, so that workers have the same points as the driver, whatever the versions
-    of its libraries.
+    points are stored as an array of numbers, so that workers use the same points as the sweep's process, whatever the
+    versions of its libraries.
 
         >>> import workbench as wb
         >>> ttl_and_loss = wb.plans.latin_hypercube(50, {"protocol.ttl": wb.plans.whole(3, 12),

@@ -55,13 +55,13 @@ class Repeated(Composed):
         return int(self._ends[-1])
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return [(design of combinations, its number), (plan of seeds, its number)], which make point ``number``."""
+        """Return [(design of combinations, number in it), (plan of seeds, number in it)] for point ``number``."""
         index = int(np.searchsorted(self._ends, number, side="right"))
         repeat = number - (int(self._ends[index - 1]) if index else 0)
         return zip(self._crossed.factors, (index, repeat), strict=True)
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of all values of the parameter ``path``."""
+        """Return the labels (texts in tables) of all values of the varied parameter ``path``, such as "seed"."""
         return self._crossed.labels_of(path)
 
     def probes(self) -> Sequence[int]:

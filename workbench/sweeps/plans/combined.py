@@ -28,7 +28,7 @@ class Composed(Design):
         }
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path of a varied parameter: label of its value} for point ``number``."""
+        """Return {path of a varied parameter: label of its value in tables} for point ``number``."""
         return {
             path: label
             for design, number_in_design in self.parts(number)
@@ -51,13 +51,13 @@ class Crossed(Composed):
         return len(outer) * len(inner)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return [(factor, number of its point)] for both factors; these two points make point ``number``."""
+        """Return [(outer design, number in it), (inner design, number in it)] for point ``number``."""
         return zip(self.factors, divmod(number, len(self.factors[1])), strict=True)
 
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        They contain each point that a factor would check, and further points at even distances.
+        They contain each point that one of the two designs would check, and further points at even distances.
         """
         outer_probes, inner_probes = (factor.probes() for factor in self.factors)
         inner_size = len(self.factors[1])
@@ -73,7 +73,7 @@ class Crossed(Composed):
         return {"design": "Crossed", "points": len(self), "of": [factor.describe() for factor in self.factors]}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of all values of the parameter ``path``, from the factor that varies it."""
+        """Return the labels (texts in tables) of the values of ``path``, from the factor (design) that varies it."""
         return next((factor.labels_of(path) for factor in self.factors if path in factor.paths), ())
 
     def text(self) -> str:
@@ -82,7 +82,7 @@ class Crossed(Composed):
 
 
 class Without(Composed):
-    """The points of a full design without removed points; ``taken`` has their numbers (int64, ascending)."""
+    """The points of ``design`` except some; ``taken`` are the numbers of the removed points (int64, ascending)."""
 
     def __init__(self, design: Design, taken: np.ndarray) -> None:
         self.paths = design.paths
@@ -95,24 +95,25 @@ class Without(Composed):
         return len(self._design) - len(self._taken)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return [(full design, number in the full design)] for point ``number`` of this design."""
+        """Return [(original design, number in it)] for point ``number`` of the remaining points."""
         return [(self._design, number + int(np.searchsorted(self._before, number, side="right")))]
 
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        These are the points that the full design would check, except removed points, and points at even distances.
+        These are the points that the original design would check, as far as they remain. Further points at even
+        distances are added.
         """
         remaining_probes = np.setdiff1d(np.asarray(self._design.probes()), self._taken)
         numbers = remaining_probes - np.searchsorted(self._taken, remaining_probes)
         return sorted({*numbers.tolist(), *evenly(len(self), PROBES)})
 
     def describe(self) -> dict[str, Any]:
-        """Return the full design's description ("of") and the number of removed points ("taken") as JSON values."""
+        """Return a description as JSON values: "of" is the original design, "taken" the number of removed points."""
         return {"design": "Without", "points": len(self), "of": self._design.describe(), "taken": len(self._taken)}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of all values of the parameter ``path``, including values that only removed points have."""
+        """Return the labels (texts in tables) of all values of the parameter ``path``, also of removed points."""
         return self._design.labels_of(path)
 
     def text(self) -> str:
@@ -136,7 +137,7 @@ class Union(Composed):
         return [(self._first, number) if number < first_size else (self._second, number - first_size)]
 
     def probes(self) -> Sequence[int]:
-        """Return the numbers of the points to check before a sweep runs: those of both designs."""
+        """Return the numbers of the points to check before a sweep runs: those of both designs of the union."""
         return [*self._first.probes(), *(len(self._first) + number for number in self._second.probes())]
 
     def describe(self) -> dict[str, Any]:
@@ -145,7 +146,7 @@ class Union(Composed):
         return {"design": "Union", "points": len(self), "of": descriptions}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of all values of ``path`` in both designs; empty if one does not know them in advance."""
+        """Return the labels (texts in tables) of ``path`` in both designs; empty if one cannot list them in advance."""
         first_labels, second_labels = self._first.labels_of(path), self._second.labels_of(path)
         return (*first_labels, *second_labels) if len(first_labels) and len(second_labels) else ()
 
@@ -173,7 +174,7 @@ def union(first: Any, second: Any) -> Design:
         if missing_paths:
             raise ScenarioError(
                 f"one plan varies {missing_paths[0]} and the other does not; both must vary the same paths; "
-                f'to add one, use plan * {{"{missing_paths[0]}": [...]}}'
+                f'to add this path, use plan * {{"{missing_paths[0]}": [...]}}'
             )
     new_points = without(second, first, may_be_empty=True)
     return Union(first, new_points) if len(new_points) else first
@@ -200,7 +201,10 @@ def without(design: Any, other: Any, may_be_empty: bool = False) -> Design:
 
 
 def design_of(plan: Any) -> Design:
-    """Return ``plan`` unchanged if it is a design, or the grid of a mapping. Raises ScenarioError for anything else."""
+    """Return ``plan`` if it is a `Design`, or make the grid of all combinations from a mapping {path: values}.
+
+    Raises ScenarioError for any other ``plan``.
+    """
     if isinstance(plan, Design):
         return plan
     if isinstance(plan, Mapping):
@@ -234,7 +238,7 @@ class Finder:
     def numbers(self, overrides: dict[str, Any]) -> np.ndarray:
         """Return the numbers (int64, ascending) of the points with the values in ``overrides``, {path: value}.
 
-        Only the parameters ``paths`` of this object are compared.
+        Only the indexed parameters ``paths`` are compared; ``overrides`` may have others.
         """
         wanted_key = key(overrides, self._paths)
         low, high = (np.searchsorted(self._hashes, hash(wanted_key), side) for side in ("left", "right"))
@@ -243,7 +247,7 @@ class Finder:
         )
 
     def duplicates(self) -> tuple[int, int] | None:
-        """Return the numbers of two points in which all parameters ``paths`` have the same values, or None."""
+        """Return the numbers of two points with equal values of all indexed parameters; None if all points differ."""
         for index in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
             first_number, second_number = self._order[index : index + 2].tolist()
             if self._key(first_number) == self._key(second_number):
@@ -292,9 +296,10 @@ def numbers_in(design: Design, other: Design) -> np.ndarray:
 
 
 def _make_find(design: Design, paths: Sequence[str]) -> Any:
-    """Return a function from {path: value} to the numbers of the points with these values.
+    """Return a function from {path of a parameter: value} to the numbers of the points with these values.
 
-    The factors of a product and the axes of a grid are searched one by one, so their combinations are not enumerated.
+    ``paths`` are the parameters by which to search. The two designs of a product and the axes of a grid are searched
+    one by one, so that their combinations are not enumerated.
     """
     factors = getattr(design, "factors", None)
     if isinstance(design, Grid):

@@ -33,11 +33,11 @@ class Between:
         return np.exp(math.log(self.low) + shares * (math.log(self.high) - math.log(self.low)))
 
     def value(self, drawn: Any) -> float:
-        """Convert a number returned by `at` to the parameter's value: rounded to nine digits, and within the range."""
+        """Convert ``drawn``, a number that `at` returned, to the value: rounded to nine digits, within the range."""
         return min(max(float(f"{drawn:.9g}"), self.low), self.high)
 
     def label(self, drawn: Any) -> Any:
-        """Return the label that tables show for a number returned by `at`."""
+        """Return the label that tables show for ``drawn``, a number that `at` returned."""
         return self.value(drawn)
 
     def describe(self) -> dict[str, Any]:
@@ -57,11 +57,11 @@ class Whole:
         return self.low + np.minimum(np.floor(shares * (self.high - self.low + 1)), self.high - self.low)
 
     def value(self, drawn: Any) -> int:
-        """Convert a number returned by `at` to the parameter's value, an int."""
+        """Convert ``drawn``, a whole number as a float that `at` returned, to the parameter's value, an int."""
         return int(drawn)
 
     def label(self, drawn: Any) -> Any:
-        """Return the label that tables show for a number returned by `at`."""
+        """Return the label that tables show for ``drawn``, a whole number that `at` returned."""
         return int(drawn)
 
     def describe(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Listed:
         return self.axis.values[int(drawn)]
 
     def label(self, drawn: Any) -> Any:
-        """Return the label that tables show for a number returned by `at`."""
+        """Return the label that tables show for ``drawn``, an index into the list; `at` returned the index."""
         return self.axis.labels[int(drawn)]
 
     def describe(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def domains_of(over: Any) -> dict[str, Domain]:
     """
     if not isinstance(over, Mapping) or not over:
         raise ScenarioError(
-            f"over is {over!r:.80}; it must map paths to ranges or lists: "
+            f"the argument `over` is {over!r:.80}; it must map paths to ranges or lists: "
             f'over={{"radio.loss": wb.plans.between(0.0, 0.3)}}'
         )
     return {path: _domain(path, choice) for path, choice in over.items()}
@@ -151,7 +151,7 @@ def _domain(path: Any, choice: Any) -> Domain:
     if isinstance(choice, tuple) and len(choice) == 2 and all(map(is_number, choice)):
         low, high = choice
         raise ScenarioError(
-            f"over has the tuple {choice} for {path}; use between({low}, {high}) for all numbers in between, or "
-            f"[{low}, {high}] for these two values"
+            f"the argument `over` has the tuple {choice} for {path}; use between({low}, {high}) for all numbers in "
+            f"between, or [{low}, {high}] for these two values"
         )
     return Listed(axis(path, choice))

@@ -31,7 +31,7 @@ class Points(Design):
         return {own_axis.path: own_axis.values[number] for own_axis in self.axes}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path of a varied parameter: label of its value} for point ``number``."""
+        """Return {path of a varied parameter: label of its value in tables} for point ``number``."""
         return {own_axis.path: own_axis.labels[number] for own_axis in self.axes}
 
     def probes(self) -> Sequence[int]:
@@ -47,7 +47,7 @@ class Points(Design):
         return sorted(probe_numbers)
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of the parameter ``path``, one for each point."""
+        """Return the labels (texts in tables) of the values of the parameter ``path``, one for each point."""
         return next((own_axis.labels for own_axis in self.axes if own_axis.path == path), ())
 
     def text(self) -> str:
@@ -93,7 +93,7 @@ def zipped(over: Mapping[str, Any]) -> Points:
     """
     if not isinstance(over, Mapping) or not over:
         raise ScenarioError(
-            f"over is {over!r:.80}; it must be a mapping, and its values must be lists of the same "
+            f"the argument `over` is {over!r:.80}; it must be a mapping, and its values must be lists of the same "
             f'length: {{"seed": [1, 2, 3]}}'
         )
     for path, choices in over.items():
@@ -103,7 +103,9 @@ def zipped(over: Mapping[str, Any]) -> Points:
     lengths = {path: len(items) for path, items in lists.items()}
     if len(set(lengths.values())) > 1:
         lengths_text = " and ".join(f"{path} has {length} values" for path, length in lengths.items())
-        raise ScenarioError(f"over: {lengths_text}; all lists must have the same length")
+        raise ScenarioError(
+            f"the lists in the argument `over` have different lengths: {lengths_text}; use lists of the same length"
+        )
     return _parallel({path: choices if isinstance(choices, Mapping) else lists[path] for path, choices in over.items()})
 
 

@@ -72,7 +72,7 @@ class PairedSeeds(Design):
         return {"seed": seed, **{path: self._cached(path, seed) for path in self._makers}}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path of a varied parameter: label of its value} for point ``number``."""
+        """Return {path of a varied parameter: label of its value in tables} for point ``number``."""
         seed = self._first + number
         return {"seed": seed, **{path: f"{path} {seed}" for path in self._makers}}
 
@@ -247,7 +247,7 @@ def _checked_frame(table: Any, y: str, by: str, x: str | None) -> pd.DataFrame:
                 f"{name!r} was not varied in this sweep{meant(name, table.axes)}; its axes are {names_text}"
             )
     if by == x:
-        raise ParameterError(f"x and by are both {x!r}; they must be different")
+        raise ParameterError(f"the arguments `x` and `by` are both {x!r}; they must be different")
     if y not in ("wall_s", *table.metrics):
         names_text = ", ".join(table.metrics)
         raise ParameterError(

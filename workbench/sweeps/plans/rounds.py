@@ -1,8 +1,7 @@
 """Rounds: consecutive sweeps of one scenario into the same folder or memory, for plans that depend on results.
 
 Each round is a sweep of the points of all earlier rounds and of new points. The results of earlier rounds are stored,
-so only the new points run. A plan
-that is started again makes the same decisions and continues where it was stopped.
+so only the new points run. A plan that is started again makes the same decisions and continues where it was stopped.
 """
 
 from __future__ import annotations

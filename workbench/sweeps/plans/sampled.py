@@ -31,8 +31,9 @@ _PURPOSE = 0x504C414E  # "PLAN": separates these draws from those of scenarios
 class Sampled(Design):
     """A plan of drawn points.
 
-    ``domains`` is {path: domain}. ``drawn`` is an array (float64, points × paths) of numbers returned by the method
-    `at` of each path's domain. ``method`` and ``seed`` are shown in descriptions.
+    ``domains`` is {path of a parameter: its range or list of values}. ``drawn`` is an array (float64, points ×
+    parameters) of numbers that the method `at` of the parameter's domain returned. Descriptions show ``method``
+    (such as "sobol") and ``seed``.
     """
 
     def __init__(self, domains: Mapping[str, Domain], drawn: np.ndarray, method: str, seed: int) -> None:
@@ -54,7 +55,7 @@ class Sampled(Design):
         return {path: domain.value(drawn_number) for path, domain, drawn_number in row}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path of a varied parameter: label of its value} for point ``number``."""
+        """Return {path of a varied parameter: label of its value in tables} for point ``number``."""
         row = zip(self.paths, self._domains, self.drawn[number].tolist(), strict=True)
         return {path: domain.label(drawn_number) for path, domain, drawn_number in row}
 
@@ -70,7 +71,7 @@ class Sampled(Design):
         return sorted(numbers)
 
     def describe(self) -> dict[str, Any]:
-        """Return the name of the method ("design"), the seed of the draws, and each path's domain ("over")."""
+        """Return the name of the method ("design"), the seed of the draws, and each parameter's domain ("over")."""
         drawn_from = {path: domain.describe() for path, domain in zip(self.paths, self._domains, strict=True)}
         return {"design": self._how, "points": len(self), "seed": self._seed, "over": drawn_from}
 
@@ -95,9 +96,9 @@ def distinct(design: Sampled) -> tuple[Sampled, np.ndarray]:
 
 
 def values_at(domains: Mapping[str, Domain], shares: np.ndarray) -> np.ndarray:
-    """Map ``shares``, an array (points × paths) of numbers in [0, 1], to values.
+    """Map ``shares``, an array (points × parameters) of numbers in [0, 1], to numbers of the parameters' domains.
 
-    Column i of the result has the numbers that the i-th domain's method `at` returns for column i of ``shares``.
+    The method `at` of the i-th domain, such as `Between.at`, maps column i.
     """
     return np.column_stack([domain.at(column) for domain, column in zip(domains.values(), shares.T, strict=True)])
 

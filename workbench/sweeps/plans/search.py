@@ -127,8 +127,8 @@ class Search:
     ) -> tuple[SweepTable, list[dict[str, float]]]:
         """Run the trials ``points`` that have no stored result yet.
 
-        ``points`` is an array (trials × paths) of numbers as the method `at` of each path's domain returns them. Return
-        (table of all runs, [{metric: mean over the seeds} for each trial]).
+        ``points`` is an array (trials × varied parameters) of numbers that the method `at` of the parameter's
+        domain returned (see `Between.at`). Return (table of all runs, [{metric: mean over the seeds} for each trial]).
         """
         design, row_to_point = distinct(Sampled(self._domains, points, "search", self._seed))
         table = self._rounds.run(Crossed(design, self._repeats), out, runner, progress)

@@ -174,7 +174,7 @@ def sensitivity(
         raise ScenarioError(f"method is {method!r:.60}; it must be one of {', '.join(_DEFAULT_SAMPLES)}")
     if method == "morris" and len(domains) < 2:
         raise ScenarioError(
-            "over has one parameter; Morris's method needs at least two; for a single one, plot the metric of a sweep"
+            "the argument `over` has one parameter; Morris's method needs at least two; for one, plot a sweep's metric"
         )
     samples = checked_number(
         "samples", _DEFAULT_SAMPLES[method] if samples is None else samples, _LEAST_SAMPLES, _MOST_SAMPLES
@@ -198,9 +198,10 @@ def _salib(module: str) -> Any:
 
 
 def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np.ndarray:
-    """Return the points of ``samples`` samples in the unit cube, as an array (points × parameters).
+    """Return the points to run as an array (points × parameters) of numbers from 0 to 1.
 
-    The points of one sample are adjacent rows. ``problem`` is SALib's description of the parameters.
+    ``samples`` is the number of samples; the points of one sample are adjacent rows. ``problem`` is SALib's description
+    of the parameters.
     """
     if method == "morris":
         return _salib("sample.morris").sample(problem, samples, num_levels=LEVELS, seed=seed)

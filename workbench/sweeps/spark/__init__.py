@@ -78,7 +78,10 @@ class SparkRunner:
         return f"SparkRunner({self.master!r})"
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run the points with these numbers and yield their rows, one list per task."""
+        """Run the points ``numbers`` of ``plan`` and yield their result rows, one list per task.
+
+        ``report_progress`` is called after each wait, so that the display is updated.
+        """
         if not len(numbers):
             return
         packed = pack(plan)
@@ -134,7 +137,7 @@ class _Jobs:
 
     @property
     def task_s(self) -> float:
-        """The intended duration of a task in seconds; longer with many workers, since one driver starts all tasks."""
+        """The intended duration of a task in seconds; longer with many workers, as one process starts all tasks."""
         return max(TASK_S, self._cores / _TASKS_A_SECOND)
 
     @property
@@ -178,9 +181,10 @@ class _Jobs:
         return failed_row(self._plan, row.number, row.error or "") if row.engine == NO_ENGINE else row
 
     def _handle_lost(self, share: list[int], error: Exception, shares: Shares) -> list[Row]:
-        """Put the points of a lost task back into ``shares``; return the failed row of a point that was lost too often.
+        """Put the points ``share`` of a lost task back into the queue ``shares``.
 
-        Raises WorkbenchError for any error other than a lost worker, and after too many losses in a row.
+        Return the failed row of a point that was lost too often, else []. Raises WorkbenchError for an ``error`` other
+        than a lost worker, and after too many losses in a row.
         """
         cause = reason(error)
         self._lost_in_a_row += 1
@@ -203,7 +207,7 @@ class _Jobs:
         return [f"{len(share)} points for {now_s - begin_s:.0f} s" for share, begin_s in list(self._sent.values())]
 
     def cancel(self) -> None:
-        """Cancel all tasks, repeatedly, because Spark may not have started some of them yet."""
+        """Cancel the sweep's tasks, and repeat this until all end, because Spark may start some tasks later."""
         while wait(self._sent, POLL_S).not_done:
             wait([self._threads.submit(self._session.cancel, self._group)])
 

@@ -113,7 +113,10 @@ class ConnectSession(Session):
 
 
 def open_session(master: str, config: Mapping[str, str]) -> Session:
-    """Return the active session or a new one. Raises WorkbenchError, which names a remedy, if the start fails."""
+    """Return the active Spark session, or start one with the URL ``master`` and the settings ``config``.
+
+    Raises WorkbenchError, which names a remedy, if the start fails.
+    """
     from pyspark import SparkContext
 
     connect_module: Any = sys.modules.get("pyspark.sql.connect.session")
@@ -150,7 +153,7 @@ def reason(error: Exception) -> str:
 
 
 def session(master: str, config: Mapping[str, str]) -> Any:
-    """Return the active session with Java on this machine, or start one.
+    """Return this process's active Spark session, or start one with the URL ``master`` and the settings ``config``.
 
     Raises WorkbenchError if Java is missing or the start fails.
     """
@@ -193,7 +196,7 @@ def _start(master: str, settings: Mapping[str, str], output: IO[bytes]) -> None:
 
 
 def _java_output(output: IO[bytes]) -> str:
-    """Return the lines that Java has printed, without stack traces."""
+    """Return the lines that Java has printed into ``output`` as one text, without stack traces."""
     output.seek(0)
     lines = output.read().decode(errors="replace").splitlines()
     return "; ".join(line for line in lines if line.strip() and not line[0].isspace() and line != _HARMLESS_WARNING)

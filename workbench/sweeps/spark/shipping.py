@@ -61,8 +61,8 @@ def task(
     """Return the function that ``mapInArrow`` calls on a worker: it runs the points and yields batches of their rows.
 
     The function ignores its input. ``plan_name`` is the name of the plan's file (`plan_file`), ``numbers`` are the
-    points. ``archive`` is the name of the package's zip, or None if the worker imports the package from the folder
-    ``home``.
+    points, ``timeout_s`` the longest time of a point (None: no limit). ``archive`` is the name of the package's zip,
+    or None if the worker imports the package from the folder ``home``.
     """
 
     unpack = _make_unpack()

@@ -20,7 +20,10 @@ SCHEMA = ROW_SCHEMA.append(pa.field("task_s", pa.float64()))
 
 
 def run_share(path: str, numbers: list[int], timeout_s: float | None) -> Iterator[pa.RecordBatch]:
-    """Run the points ``numbers`` of the plan in the file ``path``; yield batches of their rows (`SCHEMA`)."""
+    """Run the points ``numbers`` of the plan in the file ``path``; yield batches of result rows (`SCHEMA`).
+
+    ``timeout_s`` is the longest time of a point in seconds, None for no limit.
+    """
     group = _group_for(path, timeout_s)
     shares = _TimedShares(numbers, SHARE_S)
     try:
@@ -35,12 +38,12 @@ def run_share(path: str, numbers: list[int], timeout_s: float | None) -> Iterato
 
 
 class _TimedShares(Shares):
-    """A queue of shares of points that also adds up the seconds that finished points took."""
+    """A queue of shares (lists of points) that also adds up the seconds that finished points took."""
 
     seconds = 0.0
 
     def record_time(self, points: int, seconds: float) -> None:
-        """Record that ``points`` finished points took ``seconds``."""
+        """Record that ``points`` finished points of the sweep took ``seconds``."""
         super().record_time(points, seconds)
         self.seconds += seconds
 

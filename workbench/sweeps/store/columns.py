@@ -53,7 +53,7 @@ Origin = tuple[str, str, str]  # METRIC or PARAMETER, the metric's name or the p
 
 
 class Columns:
-    """The columns of a folder for parameters and metrics, which depend on its rows: stored columns and new ones.
+    """The columns for parameters and metrics in a folder of results: stored columns, and those that new rows need.
 
     The columns `FIRST` and `LAST`, which every folder has, are not among them. The *origin* of a column is (METRIC or
     PARAMETER, the metric's name or the parameter's path, the kind of value).
@@ -69,7 +69,9 @@ class Columns:
         return len(self._origins)
 
     def merge(self, origins: Mapping[str, Any], source: str) -> None:
-        """Add the columns of a file; ``origins`` is {name: origin}, ``source`` the path of the file for messages.
+        """Add the columns of a file. ``origins`` is {name of a column: (role, metric or parameter, kind of value)}.
+
+        ``source`` is the path of the file for messages.
 
         Raises DataError if the folder has a column of the same name and a different origin.
         """
@@ -78,17 +80,17 @@ class Columns:
             if self._origins.setdefault(name, origin) != origin:
                 raise DataError(
                     f"{source}: the column {name} has another parameter, metric or type than in other files; remove "
-                    "this file, and its points are run again"
+                    "this file and run the sweep again"
                 )
             self._names.setdefault(origin, name)
             self._taken.add(name.lower())
 
     def origins(self) -> dict[str, Origin]:
-        """Return {name: origin} of all columns."""
+        """Return {name of a column: origin}; an origin is (role, metric or parameter, kind of value)."""
         return dict(self._origins)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of all files: parameters before metrics, each sorted by name."""
+        """Return the schema of all Parquet files of the folder: parameters before metrics, each sorted by name."""
         column_names = sorted(self._origins, key=lambda name: (self._origins[name][0] == METRIC, name))
         types = {name: _TYPES[self._origins[name][2]] for name in column_names}
         origins = {name: self._origins[name] for name in column_names}
@@ -124,9 +126,9 @@ class Columns:
         return name
 
     def cells(self, plan: Plan, row: Row, point: str, key: str) -> dict[str, Any]:
-        """Return {column: value} for a row, without missing values.
+        """Return {column: value} for a result row, without missing values.
 
-        ``point`` is the key of the point, ``key`` the key of its result.
+        ``point`` is the key of the row's point (`Plan.point_key`), ``key`` the key of its result (`Plan.key`).
         """
         cells = {
             **{name: value for name, value in row._asdict().items() if name in FIRST or name in LAST},
@@ -142,7 +144,7 @@ class Columns:
         return cells
 
     def _parameters(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return {column: value} for the parameters of a row, cached for points that differ only in the seed."""
+        """Return {column: value} for the parameters of a row's scenario; rows that differ only in the seed share it."""
         document_head, _, document_tail = row.document.rpartition(_SEED)
         labels = tuple(repr(label) for path, label in plan.labels(row.number).items() if path != "seed")
         cache_key = (plan.paths, document_head, document_tail.lstrip("-0123456789"), labels)
@@ -160,7 +162,7 @@ class Columns:
         return {name: subject for name, (role, subject, _) in self._origins.items() if role == METRIC}
 
     def table(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-        """Return ``rows``, each a {column: value}, as a table with all columns of the folder."""
+        """Return ``rows``, each a {column: value}, as a table with all columns of the folder's files."""
         rows, schema = list(rows), self.schema()
         errors = [row.get("error") for row in rows]
         arrays = []
@@ -171,7 +173,7 @@ class Columns:
         return pa.table(arrays, schema=schema)
 
     def widen(self, table: pa.Table) -> pa.Table:
-        """Return a file's table, extended by the columns of the folder that it does not have."""
+        """Return ``table``, the rows of a file, with all columns of the folder: columns that it lacks are added."""
         schema = self.schema()
         column_names, errors = set(table.column_names), table.column("error").to_pylist()
         arrays = [
@@ -194,7 +196,7 @@ class Columns:
 
 
 def stored_seed(seed: int) -> int | None:
-    """Return a seed as the column seed stores it: None if the seed exceeds 64 bits."""
+    """Return ``seed`` as a value for the column "seed" of 64-bit integers: None if it does not fit."""
     return seed if abs(seed) < 2**63 else None
 
 

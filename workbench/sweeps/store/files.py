@@ -2,7 +2,7 @@
 
 A file is first written as a draft, which readers of Parquet ignore, and then renamed, so that readers never see an
 incomplete file. If a file replaces others, these are removed before the draft is renamed, so no reader finds a row
-twice. If the driver is killed in between, the next driver finds the complete draft.
+twice. If the sweep is killed in between, the next sweep finds the complete draft.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class File:
         return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
 
     def columns(self, names: Iterable[str]) -> pa.Table:
-        """Return a table of the file's columns with these names; names of other columns are ignored."""
+        """Return a table of those columns in ``names`` that the file has."""
         return self._parquet.read([name for name in names if name in self.schema.names])
 
     def table(self) -> pa.Table:
@@ -108,9 +108,9 @@ def write(folder: Path, table: pa.Table, replaced: Iterable[Path] = ()) -> Path 
 
 
 def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
-    """Yield (path, rows) for each draft of a file of results that a killed driver has left.
+    """Yield (path, rows) for each draft (temporary file) of a results file that a killed sweep has left.
 
-    If a draft is incomplete, its rows are None; then the files that it should replace still exist.
+    The rows are None if the draft is incomplete; then the files that the draft should replace still exist.
     """
     for path in sorted(folder.glob(DRAFTS)):
         content = _read(path)
@@ -130,7 +130,10 @@ def write_whole(folder: Path, name: str, content: bytes) -> None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove drafts of `write_whole` that ended processes of this host have left; only for the lease's owner."""
+    """Remove drafts (temporary files of `write_whole`) left by processes of this host that have ended.
+
+    Only the process that owns the folder's lease may call this.
+    """
     if not (_PROC / "self").exists():
         return  # Without /proc it is unknown which processes have ended.
     for path in folder.glob(f".*{_DRAFT}"):
@@ -192,7 +195,7 @@ def _unreadable_error(path: Path, error: OSError) -> DataError:
 def _wrong_file_error(path: Path, content: bytes) -> DataError:
     if path.name.startswith("rows-"):
         return DataError(
-            f"{path} is damaged: its content does not match its checksum; remove it, and its points are run again"
+            f"{path} is damaged: its content does not match its checksum; remove the file and run the sweep again"
         )
     try:
         is_old = _OLD in (pq.read_schema(pa.BufferReader(content)).metadata or {})

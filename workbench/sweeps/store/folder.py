@@ -1,9 +1,10 @@
 """Stores of results: FolderStore in a folder, in which each result is stored once, and MemoryStore.
 
-``open`` reads the folder. ``begin`` takes the lease, so that no other driver writes here, and processes the drafts,
-journals and duplicate rows of a killed driver. ``add`` writes rows to the journal at once and to a Parquet file within
-`FLUSH_S`. ``close`` extends all files to the same columns, because readers of Parquet use the columns of the first file
-for the whole folder. It also joins small files, and releases the lease.
+``open`` reads the folder. ``begin`` takes the folder's lease, so that no other process writes into the folder. It also
+stores rows from the temporary files (drafts and journals) of a killed sweep, and removes duplicate rows. ``add`` writes
+rows to the journal at once and to a Parquet file within `FLUSH_S`. ``close`` extends all files to the same columns,
+because readers of Parquet use the columns of the first file for the whole folder. It also joins small files, and
+releases the lease.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ _FOLDER_PURPOSE = (
 
 
 class _FileInfo(NamedTuple):
-    """A description of a file of the folder: its number of columns for parameters and metrics, and its size."""
+    """A result file of the folder: the number of its columns for parameters and metrics, and its size in bytes."""
 
     columns: int
     size_B: int
 
 
 class FolderStore:
-    """A store of a sweep's rows, and of its traces if the plan keeps them, in a folder."""
+    """A store of a sweep's result rows in a folder, and of the runs' traces if the plan keeps them."""
 
     def __init__(self, folder: str | Path) -> None:
         self.place = str(folder)
@@ -75,10 +76,10 @@ class FolderStore:
         return self._read_rows()
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Take the lease of the folder, and return {number of a point: its stored row}.
+        """Reserve the folder for writing (`Lease`), and return {number of a point: its stored row}.
 
-        ``rows`` is the result of `open`. Rows that were stored after `open` are added to it.
-        Raises DataError if another driver uses the folder, or if it cannot be written.
+        ``rows`` are the rows that `open` returned. Rows that were stored since then are added to them.
+        Raises DataError if another process uses the folder, or if the folder cannot be written.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +100,7 @@ class FolderStore:
         return stored_rows
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Store the rows whose results are new. Raises DataError if another driver has taken over the folder."""
+        """Store the rows whose results are new. Raises DataError if another sweep has taken over the folder."""
         self._check_lease()
         rows = list(rows)
         if self._traces is not None:
@@ -200,7 +201,7 @@ class FolderStore:
     def _rows_of_table(self, path: Path, table: pa.Table, numbers: dict[str, list[int]]) -> Iterator[tuple[int, Row]]:
         """Yield (number of a point, its row) for the plan's points in the table of the file ``path``.
 
-        ``numbers`` is the result of `_numbers`.
+        ``numbers`` is {key of a stored row: numbers of the plan's points whose result the row is}.
         """
         rows = zip(*(table.column(name).to_pylist() for name in ("point", "key", "error")), strict=True)
         index_and_number = []
@@ -235,10 +236,9 @@ class FolderStore:
     # Tidying
 
     def _tidy(self) -> bool:
-        """Store the rows in drafts and journals of a killed driver, and remove rows that are no longer needed.
+        """Store the rows from the drafts and journals (temporary files) that a killed sweep has left.
 
-        These are duplicate rows, and rows of failed points that run again.
-        Return whether the folder has changed.
+        Also remove duplicate rows, and rows of failed points that run again. Return whether the folder has changed.
         """
         journals, drafts = sorted(self._folder.glob(journal.NAMES)), sorted(self._folder.glob(files.DRAFTS))
         is_new = set(self._folder.glob("*.parquet")) != set(self._files)
@@ -265,7 +265,7 @@ class FolderStore:
         return bool(journals or drafts or rows_to_drop)
 
     def _recover(self, path: Path) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the journal ``path`` that are not in a Parquet file yet, each as {column: value}."""
+        """Yield the rows of the journal file ``path`` that are not in a Parquet file yet, each as {column: value}."""
         for kind, content in journal.lines(path):
             if kind == "columns":
                 self._columns.merge(content, str(path))
@@ -293,7 +293,7 @@ class FolderStore:
     # Writing
 
     def _flush(self) -> None:
-        """Write the rows that were added since the last write into a new Parquet file, and end the journal."""
+        """Write the rows that were added since the last write into a new Parquet file, and remove the journal."""
         if self._unwritten:
             self._write(self._columns.table(self._unwritten), [])
             self._unwritten, self._unwritten_B, self._journaled_columns = [], 0, 0
@@ -309,7 +309,7 @@ class FolderStore:
             self._files[path] = _FileInfo(len(self._columns), table.nbytes)
 
     def _unify(self) -> None:
-        """Rewrite files that lack columns of other files, and join small files."""
+        """Rewrite result files that lack columns which other files of the folder have; join small files."""
         joined_paths: list[Path] = []
         size_B = 0
         for path, info in sorted(self._files.items()):
@@ -354,7 +354,7 @@ def _metrics_of(origins: dict[str, Any]) -> list[str]:
 
 
 class MemoryStore:
-    """A store of rows in memory: {key of a point: its row}."""
+    """A store of result rows in memory: {key of a point: its row}."""
 
     place = "memory"
 
@@ -374,7 +374,7 @@ class MemoryStore:
         }
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Return ``rows``, the result of `open`, because no other sweep has stored rows in this memory meanwhile."""
+        """Return ``rows``, which `open` returned: no other sweep can have added rows to this store meanwhile."""
         return rows
 
     def add(self, rows: Iterable[Row]) -> None:

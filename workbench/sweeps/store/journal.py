@@ -1,7 +1,7 @@
 """The journal: rows that are not in a Parquet file yet, one line each, with a checksum.
 
-If a driver is killed, the next one reads the rows from its journal. A damaged or incomplete line is ignored, and its
-point is run again.
+If a sweep is killed, the next sweep in the folder reads the rows from the journal. A damaged or incomplete line
+is ignored, and its point is run again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ NAMES = "_journal-*.jsonl"
 
 
 class Journal:
-    """A file of the rows that a driver, the ``owner`` of the folder's lease, has not written to Parquet yet."""
+    """A file in a results folder with the result rows that a sweep has not written to Parquet yet.
+
+    ``owner`` is the random id of the process that runs the sweep; the file's name contains it.
+    """
 
     def __init__(self, folder: Path, owner: str) -> None:
         self._path = folder / f"_journal-{owner}.jsonl"
@@ -40,7 +43,7 @@ class Journal:
             raise DataError(f"{self._path} cannot be written: {error.strerror}") from None
 
     def end(self) -> None:
-        """Remove the journal, after its rows were written to Parquet. The next `add` begins a new journal."""
+        """Remove the journal file after its rows were written to Parquet. The next `add` begins a new file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -48,7 +51,7 @@ class Journal:
 
 
 def lines(path: Path) -> Iterator[Any]:
-    """Yield the JSON value of each line of a journal, except lines whose checksum is wrong."""
+    """Yield the JSON value of each line of the journal file ``path``, except lines whose checksum is wrong."""
     for line in path.read_bytes().split(b"\n"):
         stored_checksum, _, text = line.partition(b" ")
         if stored_checksum == checksum(text).encode():

@@ -1,4 +1,4 @@
-"""The lease of a folder: one driver writes into it at a time.
+"""The lease of a folder: only one driver (process that runs a sweep) writes into the folder at a time.
 
 Theory of operation
     The file `NAME` names the owner of the folder, its process and host. The first driver creates it, and changes its
@@ -48,7 +48,7 @@ _SYSTEM = ("host", "boot", "namespace")  # identify the system in which a proces
 
 
 class Lease:
-    """The exclusive right to write into a folder, held from ``take`` to ``release``. ``owner`` is its random id."""
+    """The exclusive right to write into a folder, held from ``take`` to ``release``; ``owner`` is the holder's id."""
 
     def __init__(self, folder: Path) -> None:
         self.owner = uuid.uuid4().hex
@@ -59,9 +59,9 @@ class Lease:
         self._beat_thread: threading.Thread | None = None
 
     def take(self) -> None:
-        """Take the lease, after waiting until the lease of a dead owner expires.
+        """Take the exclusive right to write into the folder. Wait first until the lease of an ended process expires.
 
-        Raises DataError if the owner is alive.
+        Raises DataError if another owner's process still runs.
         """
         self._process = _this_process()
         try:
@@ -75,7 +75,7 @@ class Lease:
             raise
 
     def check(self) -> None:
-        """Raise DataError if another driver has taken over the folder, because this process had paused."""
+        """Raise DataError if another sweep has taken over the folder while this process was paused."""
         if not self._is_own():
             raise DataError(
                 f"{self._folder} was taken over by another sweep while this one was paused; run this sweep again "
@@ -83,7 +83,7 @@ class Lease:
             )
 
     def release(self) -> None:
-        """End the lease and remove its file, unless another driver has taken over the folder."""
+        """Give up the right to write into the folder: remove the lease's file unless another sweep has replaced it."""
         self._is_over.set()
         if self._beat_thread is not None:
             self._beat_thread.join()  # A file descriptor may be reused after it is closed.
@@ -101,7 +101,7 @@ class Lease:
     # Heartbeat
 
     def _open_file(self) -> bool:
-        """Open the file of this lease. Return False if another driver has replaced it."""
+        """Open the lease's file to update it later. Return False if another process has replaced the file."""
         try:
             self._file = os.open(self._path, os.O_RDWR)
         except OSError:
@@ -132,9 +132,9 @@ class Lease:
     # Taking
 
     def _place_file(self, path: Path) -> bool:
-        """Create the file of this lease at ``path``; a dead owner's file there is replaced.
+        """Create the lease's file at ``path``, or replace the file of an owner whose process has ended.
 
-        Return False if another driver was faster. The caller then tries again.
+        Return False if another process was faster. The caller then tries again.
         """
         if self._create(path):
             return True
@@ -150,7 +150,7 @@ class Lease:
         return False
 
     def _create(self, path: Path) -> bool:
-        """Create the file of this lease at ``path``. Return False if a file exists there already."""
+        """Create the lease's file at ``path``. Return False if a file exists there already."""
         try:
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         except FileExistsError:
@@ -170,9 +170,10 @@ class Lease:
         return DataError(f"{self._folder} cannot be written: {error.strerror}")
 
     def _wait_for_expiry(self, path: Path) -> bytes | None:
-        """Wait until the lease in the file ``path`` expires. Return the file's content, or None if the file is missing.
+        """Wait until the lease in the file ``path`` expires: its owner does not update it any more.
 
-        Raises DataError if the owner renews the lease meanwhile, which shows that the owner is alive.
+        Return the file's content, or None if the file is missing. Raises DataError if the owner updates the file
+        meanwhile, which shows that the owner's process runs.
         """
         content = _read_or_none(path)
         if content is None or _is_gone(content):
@@ -188,10 +189,10 @@ class Lease:
         return content
 
     def _move_claim(self, claim: Path, path: Path) -> bool:
-        """Move this process's claim over the dead owner's file ``path``.
+        """Rename the file ``claim`` to ``path``, which replaces the lease file of an owner whose process has ended.
 
-        Return False if another driver removed the claim while this process paused. Raises DataError if the owner still
-        has its file open (on Windows).
+        Return False if another process removed the claim meanwhile. Raises DataError if the owner still has
+        ``path`` open (on Windows).
         """
         try:
             claim.replace(path)
@@ -203,9 +204,9 @@ class Lease:
         return True
 
     def _remove_claims(self) -> None:
-        """Remove the claims of other drivers.
+        """Remove the claims (files) with which other processes try to take over this folder.
 
-        A driver that loses its claim starts again, and then finds the file of this lease.
+        A process whose claim is missing starts again, and then finds the file of this lease.
         """
         for path in self._folder.glob("_lease-*"):
             if path.name != f"_lease-{self.owner}.json":
@@ -228,9 +229,9 @@ def _parse(content: bytes | None) -> dict[str, Any]:
 
 
 def _claim_name(content: bytes) -> str:
-    """Return the part ``<owner>`` of the name of a claim on the lease with this ``content``.
+    """Return <owner> for the file `_lease-<owner>.json`, a claim on the lease that has this ``content``.
 
-    It is the id of the lease's owner, or a digest of the content if the lease is damaged.
+    <owner> is the owner's id in the JSON ``content``, or a digest of the content if it is damaged.
     """
     owner = str(_parse(content).get("owner"))
     return owner if re.fullmatch("[0-9a-f]{32}", owner) else hashlib.sha256(content).hexdigest()[:32]
@@ -239,7 +240,8 @@ def _claim_name(content: bytes) -> str:
 def _this_process() -> dict[str, Any]:
     """Return the identity of this process: {"host", "pid"}, and on Linux also "boot", "namespace" and "began".
 
-    "boot" is the id of the system's boot, "namespace" that of the process numbers, "began" as for `_process_start`.
+    "boot" is the id of the system's boot, "namespace" the id of the namespace of process numbers, and "began" the
+    start of the process in ticks since boot.
     """
     lease = {"host": socket.gethostname(), "pid": os.getpid()}
     try:

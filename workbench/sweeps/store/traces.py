@@ -4,7 +4,7 @@ Theory of operation
     A trace is first appended, packed and with a checksum, to a *spool* file, which is flushed to the operating system.
     So the trace survives if this process is killed. When the spool has `CHUNK_B` bytes, and at the end of the sweep,
     its traces are written into one Parquet file, sorted by scenario, and the spool is removed. So this process needs
-    memory for a few batches only. If the driver is killed, the next driver reads the spool.
+    memory for a few batches only. If the sweep is killed, the next sweep reads the spool.
 
     A file is a draft until it is complete and flushed to disk. Then it gets its final name, which contains the first 16
     hex digits of its SHA-256. Its metadata (`RUNS`) list its runs and their rows. Small files are joined when a sweep
@@ -130,7 +130,7 @@ class File:
         if self.path.name != f"traces-{checksum_of(self.path)}.parquet":
             raise DataError(
                 f"{self.path} is damaged: its content does not match its checksum; "
-                "remove it, and its points are run again"
+                "remove the file and run the sweep again"
             )
         return self
 
@@ -186,9 +186,9 @@ def _list_runs_once(folder: str | Path) -> dict[Path, list[StoredRun]] | None:
 
 
 def _has_more(draft: Path, keys: set[Key]) -> bool:
-    """Return whether the file ``draft`` has a run whose key is not in ``keys``; False for a damaged draft.
+    """Return whether the file ``draft`` has a run that is not in ``keys``, {(scenario hash, code digest)}.
 
-    A damaged draft never becomes a file of traces.
+    Returns False for a damaged draft, which never becomes a file of traces.
     """
     try:
         return not File(draft).keys <= keys
@@ -199,7 +199,8 @@ def _has_more(draft: Path, keys: set[Key]) -> bool:
 class TraceStore:
     """A store of traces beside the results of a sweep.
 
-    ``check`` is called before a file is written; it raises DataError if another driver has taken over the folder.
+    The function ``check`` is called before a file is written. It must raise DataError if another process has taken
+    over the folder.
     """
 
     def __init__(self, folder: Path, check: Callable[[], None]) -> None:
@@ -216,9 +217,10 @@ class TraceStore:
             file.close()
 
     def begin(self, owner: str) -> bool:
-        """Prepare to write traces as ``owner``, the id of the folder's lease.
+        """Prepare to write traces as ``owner``, the id of this process in the folder's lease (right to write).
 
-        Before that, store the traces that a killed driver left in drafts and spools. Return whether such files existed.
+        First store the traces from drafts and spools, the temporary files that a killed sweep has left. Return
+        whether such files existed.
         """
         with _name_folder_in_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -288,7 +290,10 @@ class TraceStore:
 
 
 class _Spool:
-    """A file to which traces are appended as they arrive, each after a line with its checksum, key and length."""
+    """A temporary file to which traces are appended as they arrive.
+
+    A line with the trace's checksum, key (scenario hash, code digest) and length precedes each trace.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -296,7 +301,7 @@ class _Spool:
         self._file: IO[bytes] | None = None
 
     def add(self, key: Key, packed: bytes) -> None:
-        """Append ``packed``, a packed trace (`work.pack`); ``key`` identifies its run, as in `File.keys`."""
+        """Append ``packed``, a packed trace (`work.pack`); ``key`` is (hash of its scenario, digest of its code)."""
         if self._file is None:
             self._file = self.path.open("wb")
         header = json.dumps([*key, len(packed)]).encode()
@@ -310,7 +315,7 @@ class _Spool:
             self._file.flush()
 
     def end(self) -> None:
-        """Remove the spool file, after its traces were written into a Parquet file."""
+        """Remove this file, after its traces were written into a Parquet file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -319,7 +324,7 @@ class _Spool:
 
 
 def _sources_of_spool(spool: Path) -> Iterator[_TraceSource]:
-    """Yield the traces in a spool file, up to the first incomplete or damaged trace."""
+    """Yield the traces in a spool (a temporary file of traces), up to the first incomplete or damaged trace."""
     with spool.open("rb") as file:
         while line := file.readline():
             try:
@@ -349,7 +354,7 @@ def _sources_of_file(file: File) -> Iterator[_TraceSource]:
 
 
 def _write_draft(draft: Path, sources: list[_TraceSource]) -> Path:
-    """Write the traces of ``sources`` into a draft, flush it to disk, and name it after its checksum.
+    """Write the traces of ``sources`` into a draft (temporary file), flush it to disk, and name it after its checksum.
 
     ``draft`` is the path while writing. Returns the new path.
     """
@@ -433,7 +438,7 @@ class _HashingFile:
         self._file.flush()
 
     def close(self) -> None:
-        """Do nothing: Parquet's writer closes this file, but the wrapped file must still be flushed to disk."""
+        """Do nothing when Parquet's writer closes this file; the wrapped file stays open to be flushed to disk."""
 
     def tell(self) -> int:
         return self._file.tell()

@@ -75,7 +75,8 @@ def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
 def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
     """Return the number of bytes on the channel before each row of the trace, and at its end; int64, shape (rows + 1,).
 
-    Only the rows in ``kinds`` (arrays of row numbers) count, each with the size and overhead of its frame.
+    Only the rows in ``kinds`` (arrays of row numbers) count, each with the size of its frame and the overhead of
+    ``radio``.
     """
     spent = np.zeros(columns.rows + 1, np.int64)
     for kind_rows in kinds:

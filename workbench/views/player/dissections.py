@@ -46,8 +46,12 @@ def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
 def dissect_around(run: Any, row: int, check_cancelled: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Return the bytes and fields of the frame in a row of the trace and of the frames around it.
 
-    The result is as in `dissect_first`. The run is executed again for the bytes. Meanwhile ``check_cancelled`` is
-    called repeatedly; an exception that it raises ends the work.
+    The run is executed again for the bytes. Meanwhile ``check_cancelled`` is called repeatedly; an exception that it
+    raises ends the work. The result is a dictionary:
+
+    frames: a list of [bytes in hex, fields]
+    at: row of the trace -> index in frames
+    note: a sentence for the user, or ""
     """
     sent_rows = Columns(run.trace).where(event="sent")
     position = int(np.searchsorted(sent_rows, row))
@@ -64,7 +68,7 @@ def _explain_missing(error: WorkbenchError) -> dict[str, Any]:
 
 
 def note(text: str) -> dict[str, Any]:
-    """Return a result as in `dissect_first` that has no frames, only a sentence for the user."""
+    """Return a dictionary of dissected frames that has no frames, only a sentence for the user, as ``note``."""
     return {"at": {}, "frames": [], "note": text}
 
 

@@ -57,8 +57,8 @@ class Wire(LoadedOnce):
 class PlayerView:
     """A player that is shown once; `feed` then shows other runs in it.
 
-    run, event: the first run, and the event to show, as in `workbench.views.show`. live: for a run in progress, its
-    current time as ``now_s``, and sentences about problems as ``notes``.
+    run: the first run. event: show only this event, given as (origin, sequence); None: all events. live: for a run in
+    progress, its current time (``now_s``) and sentences about problems (``notes``).
 
     The attribute ``wire`` is a widget for use in layouts of ipywidgets.
     """
@@ -73,9 +73,10 @@ class PlayerView:
         return f"PlayerView({self.run.scenario!r})"
 
     def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
-        """Show another run in this player; the parameters are those of the class.
+        """Show another run in this player. Raises ScenarioError if the run has no trace.
 
-        Raises ScenarioError if the run has no trace.
+        ``event``: show only this event, given as (origin, sequence); None: all events. ``live``: for a run in progress,
+        its current time (``now_s``) and sentences about problems (``notes``).
         """
         self.preview(run, event, **live)
         self.complete()
@@ -83,8 +84,9 @@ class PlayerView:
     def preview(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         """Show another run, but only at the time that the player displays now; `complete` then sends the whole run.
 
-        The parameters are those of the class. The whole run is sent at once if the run is small or in progress, or if
-        no browser shows the player.
+        The whole run is sent at once if it is small or in progress, or if no browser shows the player. ``event``: show
+        only this event, given as (origin, sequence). ``live``: for a run in progress, its current time (``now_s``) and
+        sentences about problems (``notes``).
         """
         builder, time_s = LayerBuilder(run, event), self.wire.selection.get("time_s")
         if time_s is None or live or run.trace.num_rows < LARGE:

@@ -53,7 +53,7 @@ _COLOURS = {
 
 
 class Buffer:
-    """A sequence of columns as bytes. ``parts``: pieces of the bytes; ``size``: the number of bytes so far."""
+    """The bytes of a payload's columns. ``parts``: these bytes in pieces; ``size``: their number so far."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -62,7 +62,7 @@ class Buffer:
     def column(self, values: np.ndarray) -> dict[str, Any]:
         """Add a column and return its entry in the header.
 
-        If all values are equal and more than `FEW`, the entry has the value, and no bytes are added.
+        If a column has more than `FEW` values and all are equal, its entry has the value, and no bytes are added.
         """
         shrunk = _shrink(np.asarray(values))
         if len(shrunk) > FEW and shrunk[0] == shrunk[-1] and (shrunk == shrunk[0]).all():
@@ -148,7 +148,7 @@ def preview(view: RunView, time_s: float) -> bytes:
 
 
 def _common_entries(view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the entries of the header that the payloads of `pack` and of `preview` have in common."""
+    """Return the entries of a payload's header that are the same for a whole run (`pack`) and a preview."""
     return {
         **_caption_entries(view),
         "duration_s": view.duration_us / 1e6,
@@ -251,7 +251,7 @@ def _plan_entry(plan: Layout, buffer: Buffer) -> dict[str, Any]:
 
 
 def _timeline_entry(view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry of the timeline, a diagram with an axis of nodes and an axis of time.
+    """Return the entry of a payload's header for the timeline, a diagram with an axis of nodes and an axis of time.
 
     row: column with the position of each node on the axis of nodes. Nodes with fewer hops to the first sink come first.
     ticks: a list of (position on the axis, number of hops as text).
@@ -287,9 +287,9 @@ def _whole_layer(layer: Layer, view: RunView, panels: list[Panel], buffer: Buffe
 
 
 def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry of a layer with only the rows that are drawn at a time.
+    """Return a layer's entry in the payload's header, with only the rows that are drawn at a time.
 
-    ``panels``: all panels of the run.
+    ``panels``: all diagrams below the map. ``buffer``: the buffer to which the columns are added.
     """
     tick_us = _tick_us(view)
     tick = min(time_s, view.duration_us / 1e6 - 1e-6) / (tick_us / 1e6)  # as in the player
@@ -313,7 +313,7 @@ def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, b
 
 
 def _timeline_marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry of a layer of which a preview shows only the marks on the timeline, none on the map."""
+    """Return the payload header's entry of a layer that a preview marks on the timeline but omits on the map."""
     marks: Table = {name: layer.table[name] for name in ("from_us", "node", "look") if name in layer.table}
     table, rows = _table_columns(replace(layer, table=marks | {"until_us": marks["from_us"]}), view)
     del table["until"]
@@ -331,9 +331,9 @@ def _timeline_marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, An
 
 
 def _layer_entry(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[str, Any]:
-    """Return the header entry of a layer without its table and texts.
+    """Return a layer's entry in the payload's header, without its table and texts.
 
-    panels: all panels of the run, to which the entry refers by index.
+    panels: all diagrams below the map, to which the entry refers by index.
     rows: indices of the rows of the layer that are sent.
     """
     marks = {look.mark or layer.mark for look in layer.looks}
@@ -358,7 +358,7 @@ def _layer_entry(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[st
 
 
 def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Return ({name: column} of a layer with only the rows that are sent, the indices of these rows).
+    """Return ({name: column} of a layer with only the rows that are sent to the browser, indices of these rows).
 
     Rows are left out if their node is not in the layout. Columns are left out if all of their values are the default in
     `COLUMNS`.
@@ -419,7 +419,7 @@ def _totals_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 
 
 def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry from which the player computes the counters of each node at a time.
+    """Return the entry of a payload's header from which the player computes each node's counters at any time.
 
     time: column with the time in ticks of each row of the trace that is counted, sorted by node, then by time.
     kind: column with the counter of each of these rows, as an index into ``words``.

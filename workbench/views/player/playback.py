@@ -54,9 +54,10 @@ class PlaybackClock:
 
 
 def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> PlaybackClock:
-    """Return the playback clock of a run.
+    """Return the playback clock of a run, which maps simulated time to playback time.
 
     start_us, end_us: begin and end of the transmission of each frame, arrays of shape (frames,).
+    duration_us: duration of the run.
     """
     frame_us = max(float(np.median(end_us - start_us)) if len(start_us) else 1000.0, 1.0)
     times = np.concatenate([[0.0, float(duration_us)], start_us, end_us])
@@ -80,7 +81,9 @@ def _knots_in_gaps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (times, units) of additional knots inside long gaps: 4, 16, 64, ... frames after the gap begins.
 
-    times, units: the simulated time and the playback units of the present knots.
+    A knot maps a simulated time to a playback time, given in units that are scaled to seconds later.
+
+    times, units: the simulated and the playback time of the present knots.
     gap: the time in µs from each knot to the next knot.
     frame_us: the median duration of a frame.
     """

@@ -46,7 +46,7 @@ _SENT = "sent (KB)"
 
 
 class _Grid:
-    """Coverage and cost of each protocol in a sweep, at each value of a parameter.
+    """Coverage (share of nodes that a message reaches) and cost of each protocol in a sweep, at each parameter value.
 
     names: the protocols.
     x: the values of the parameter, ascending.
@@ -104,7 +104,9 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 
 
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
-    """Return for each protocol the cheapest value of ``x`` that gives a mean coverage, the cost there, and the saving.
+    """Return for each protocol the cheapest value of ``x`` that reaches a mean ``coverage``, the cost and the saving.
+
+    Coverage is the share of nodes that a message reaches (0 to 1).
 
     ``baseline``: the protocol to compare with, a value in the column ``by`` of the table. The result has a row for each
     protocol, the baseline first, with these columns: the protocol, the value, KB, saving, low, high. low and high are
@@ -127,7 +129,7 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
 
 
 def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
-    """Return a list of (value of the parameter, cost in KB) at a protocol's cheapest point with the given coverage.
+    """Return a list of (value of the parameter, cost in KB) where a protocol reaches ``coverage`` at the lowest cost.
 
     The first entry is computed from all seeds, each further entry with one seed left out. Both numbers are NaN if the
     protocol does not reach the coverage.
@@ -194,7 +196,10 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **options: Any) ->
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **options: Any) -> Drawing:
-    """Draw the cost in KB against coverage: a line for each protocol, with a point for each value of ``x``."""
+    """Draw the cost in KB against the coverage (share of nodes that a message reaches), a line for each protocol.
+
+    A line has a point for each value of the parameter ``x``.
+    """
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     defaults = {"x_label": table.name_of("coverage"), "y_label": _SENT}

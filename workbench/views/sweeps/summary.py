@@ -30,7 +30,10 @@ def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = 
 
 
 def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
-    """Draw the same as `plot`, in the size of a column of a paper; ``x`` must be numeric."""
+    """Draw the means of a metric ``y`` against a numeric parameter ``x``, in the size of a column of a paper.
+
+    ``by``: a parameter, each value of which gets its own line.
+    """
     series = chart_lines(table.summary(x, y, by), x, by)
     axis_texts = chart_texts(table.plan, table.varied, x, y, by)
     legend = [{**line, "name": f"{axis_texts.by}: {line['name']}" if by else ""} for line in series]

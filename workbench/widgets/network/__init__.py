@@ -79,7 +79,7 @@ class Network(Panel):
         self._send_to_map(value)
 
     def undo(self) -> None:
-        """Return to the network before the last change. Do nothing if the panel was made without undo."""
+        """Return to the network before the last change. Do nothing if the panel keeps no history of changes."""
         if self._history is not None and self._history.before:
             self.value = self._history.back(self.value)
             self._show_history()

@@ -43,7 +43,7 @@ class NetworkMap(LoadedOnce):
     roles: [[node, role of `ROLES`], ...].
     picked: the selected nodes.
     tool: one of `TOOLS`.
-    asks: roles of `ASKS` that have a button.
+    asks: the roles (of `ASKS`) that a button offers for the selected nodes, such as "sink".
     message: a sentence below the map.
     is_error: whether that sentence is an error.
     clock: name of a playback clock (see `views.player.living.Wire`), or "". If the page has a player with this clock,

@@ -67,7 +67,7 @@ class Debounced:
         self._pending_call = loop.call_later(self._after_s, self._function, *args)
 
     def cancel(self) -> None:
-        """Cancel the pending call, if any."""
+        """Cancel the call of the function that is waiting for its delay, if any."""
         if self._pending_call is not None:
             self._pending_call.cancel()
 
@@ -263,7 +263,10 @@ def testbeds() -> list[str]:
 
 
 def source_of(graph: nx.DiGraph, menu_sources: list[Any]) -> Any:
-    """Return the source with which a network was made: one of ``menu_sources``, or `TABLE`; None if it is neither."""
+    """Return the source from which a network was made: one of ``menu_sources``, or `TABLE` (links or positions).
+
+    Returns None for a network from any other source.
+    """
     recipe = graph.graph.get("recipe") or {}
     kind = recipe.get("kind")
     if kind in ("from_links", "from_positions"):

@@ -238,7 +238,7 @@ class CountingVector:
 
     @property
     def memory_B(self) -> int:
-        """Bytes of the sum on a mote: all bits of each digit, the number of entries, and the length."""
+        """Memory of the sum on a mote in bytes: a vector for each binary digit of the counters, and two numbers."""
         return len(self._digits) * self.length // 8 + 8
 
     def add(self, vector: BitVector) -> None:
@@ -255,7 +255,7 @@ class CountingVector:
         self.entries += 1
 
     def remove(self, vector: BitVector) -> None:
-        """Remove a vector from the sum. If the sum cannot contain it, raise ParameterError and change nothing."""
+        """Remove a vector from the sum; raise ParameterError and change nothing if the vector cannot be in the sum."""
         _check_lengths(self, vector)
         digits = self._digits[:]
         borrow_bits = vector.bits
@@ -286,7 +286,7 @@ class CountingVector:
         return BitVector(self.length, union_bits)
 
     def intersection(self) -> BitVector:
-        """Return the vector of the bits that all vectors in the sum have; an empty vector for an empty sum."""
+        """Return the vector of the bits that all vectors in the sum have set; no bits are set if the sum is empty."""
         all_ones = (1 << self.length) - 1
         shared_bits = all_ones if self.entries else 0
         for power, digit in enumerate(self._digits):
@@ -320,7 +320,7 @@ def _check_lengths(vector: BitVector | CountingVector, other: BitVector) -> None
 def item_positions(item: bytes | str, length: int, hashes: int = HASHES) -> list[int]:
     """Return the positions of an item's bits in a filter of ``length`` bits, one for each hash; some may be equal."""
     if not (isinstance(hashes, int) and 1 <= hashes <= MOST_HASHES):
-        raise ParameterError(f"hashes is {hashes!r}; it must be 1 to {MOST_HASHES}")
+        raise ParameterError(f"`hashes` is {hashes!r}; it must be a whole number from 1 to {MOST_HASHES}")
     item_bytes = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item
     return [digest_word % length for digest_word in unpack("<8I", sha256(item_bytes).digest())[:hashes]]
 

@@ -2,8 +2,8 @@
 
 Theory of operation
     Filters are rows of 64-bit words, little-endian, so a row's bytes are `BitVector.to_bytes`. Topics are concatenated
-    (`Texts`). Compiled loops split topics, hash their items into filters, and route and match these without creating
-    Python objects.
+    (`Texts`). Compiled loops split topics, hash their items into filters, and decide routes and matches. They create
+    no Python objects.
 
     SHA-256 is implemented here, as for such short items a library call costs more than the hash. A routing decision
     uses only those few words in which the publication's filter has a bit. It counts bits only if the first three words
@@ -68,7 +68,8 @@ def publication_filters(
 ) -> np.ndarray:
     """Return the filter of each published topic, uint64 of shape (topics, length / 64).
 
-    Raises AttributeFormatError for an invalid topic.
+    ``length``: bits of a filter. ``hashes``: number of bits that each part of a topic sets. ``wildcards``: whether
+    subscriptions with wildcards can match the topics. Raises AttributeFormatError for an invalid topic.
     """
     texts, is_separator = _check_topics(published, separators, subscribed=False)
     filters = _empty_filters(len(texts), length, hashes)
@@ -84,7 +85,8 @@ def subscription_filters(
 ) -> np.ndarray:
     """Return the filter of each subscribed topic, uint64 of shape (topics, length / 64).
 
-    Raises AttributeFormatError for an invalid topic.
+    ``length``: bits of a filter. ``hashes``: number of bits that each part of a topic sets. Raises AttributeFormatError
+    for an invalid topic.
     """
     texts, is_separator = _check_topics(subscribed, separators, subscribed=True)
     filters = _empty_filters(len(texts), length, hashes)
@@ -105,12 +107,13 @@ def fuzzy_hashes(filters: np.ndarray) -> np.ndarray:
 def routes(publications: np.ndarray, interests: np.ndarray, needs: np.ndarray) -> np.ndarray:
     """Return whether each publication is sent over each link (see `bloom.routes`), bool of shape (publications, links).
 
-    ``publications`` and ``interests`` are filters; ``needs`` are the links' needs, uint64 of shape (links, 4).
+    ``publications``: filter of each publication. ``interests``: filter received over each link. ``needs``: bits that
+    the fuzzy hashes of all subscriptions behind each link share, uint64 of shape (links, 4).
     """
     _check_same_length(publications, interests)
     if needs.shape != (interests.shape[0], _NEEDS_WORDS) or needs.dtype != np.uint64:
         raise ParameterError(
-            f"needs is an array of {needs.dtype} with shape {needs.shape}; it must be of uint64 with shape "
+            f"`needs` is an array of {needs.dtype} with shape {needs.shape}; it must be of uint64 with shape "
             f"({interests.shape[0]}, {_NEEDS_WORDS})"
         )
     is_routed = np.empty((publications.shape[0], interests.shape[0]), np.bool_)
@@ -145,7 +148,7 @@ def from_vectors(vectors: Sequence[BitVector]) -> np.ndarray:
     """Return bit vectors, all of the same length, as the rows of an array (uint64)."""
     if not vectors or len({vector.length for vector in vectors}) != 1:
         lengths = sorted({vector.length for vector in vectors})
-        raise ParameterError(f"bit vectors have the lengths {lengths}; give at least one vector, all of one length")
+        raise ParameterError(f"bit vectors have the lengths {lengths}; give one or more vectors of the same length")
     data = b"".join(vector.to_bytes() for vector in vectors)
     return np.frombuffer(data, np.uint64).reshape(len(vectors), -1).copy()
 
@@ -176,7 +179,7 @@ def _check_topics(texts: Topics, separators: str | bytes, subscribed: bool) -> t
 
 def _empty_filters(count: int, length: int, hashes: int) -> np.ndarray:
     if not 1 <= hashes <= MOST_HASHES:
-        raise ParameterError(f"hashes is {hashes!r}; it must be 1 to {MOST_HASHES}")
+        raise ParameterError(f"`hashes` is {hashes!r}; it must be a number from 1 to {MOST_HASHES}")
     return np.zeros((count, BitVector(length).length // WORD), np.uint64)
 
 
@@ -184,7 +187,7 @@ def _check_filters(filters: np.ndarray) -> np.ndarray:
     """Return ``filters``; raise ParameterError unless they are an array of uint64 with two dimensions."""
     if filters.ndim != 2 or filters.dtype != np.uint64:
         raise ParameterError(
-            f"filters is an array of {filters.dtype} with shape {filters.shape}; it must be of uint64 with two "
+            f"`filters` is an array of {filters.dtype} with shape {filters.shape}; it must be of uint64 with two "
             "dimensions"
         )
     return filters

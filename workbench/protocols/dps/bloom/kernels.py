@@ -2,8 +2,8 @@
 
 Texts are ``data``, one array of bytes, and ``starts``, the position at which each text begins, followed by the end of
 the last text. ``is_separator`` has a flag for each of the 256 byte values; ``longest`` is the largest size of a topic
-in bytes. Topics must have been checked by `first_invalid`. ``item`` is a buffer for one item of a topic. ``state`` and
-``w`` are scratch memory of SHA-256, of 8 and 64 words.
+in bytes. Topics must have been checked by `first_invalid`. ``item`` is a buffer for one of the strings that a topic
+puts into a filter. ``state`` and ``w`` are scratch memory of SHA-256, of 8 and 64 words.
 """
 
 import numpy as np
@@ -45,7 +45,10 @@ def _rotate(x: np.uint32, count: Integer) -> np.uint32:
 
 @njit(cache=True)
 def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Integer) -> None:
-    """Apply SHA-256's compression function to ``state`` and 64 bytes of ``block``, which start at ``begin``."""
+    """Apply SHA-256's compression function to ``state`` and 64 bytes of ``block``, which start at ``begin``.
+
+    ``w``: scratch memory of 64 words.
+    """
     for t in range(16):
         byte_index = begin + 4 * t
         w[t] = np.uint32(
@@ -119,7 +122,10 @@ def _insert_item(
 
 @njit(cache=True)
 def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separator: np.ndarray, at: np.ndarray) -> int:
-    """Store the positions of separators in data[begin:end], a topic, in the array ``at``; return their number."""
+    """Store the positions of separators in data[begin:end], a topic, in the array ``at``; return their number.
+
+    ``is_separator``: whether each of the 256 byte values is a separator.
+    """
     separator_count = 0
     for position in range(begin, end):
         if is_separator[data[position]]:
@@ -132,9 +138,9 @@ def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separato
 def _copy_segment(
     item: np.ndarray, data: np.ndarray, separators: np.ndarray, count: Integer, index: Integer, end: Integer
 ) -> int:
-    """Write the item of a topic's segment to ``item``, and return its size in bytes.
+    """Write the string by which a filter contains a segment of a topic to ``item``, and return its size in bytes.
 
-    The item is the segment, preceded by all earlier separators of the topic and followed by the next separator, if any.
+    It is the segment, preceded by all earlier separators of the topic and followed by the next separator, if any.
     ``separators``: positions of the topic's ``count`` separators in ``data``; ``index``: number of separators before
     the segment; ``end``: position after the topic.
     """
@@ -160,9 +166,10 @@ def add_publications(
     wildcards: bool,
     longest: Integer,
 ) -> None:
-    """Insert the items of each published topic into its row of ``filters`` (uint64).
+    """Add each published topic to its filter, the same row of ``filters`` (uint64).
 
-    Without ``wildcards``, only the topic itself is inserted, so that subscriptions with wildcards do not match it."""
+    ``data``, ``starts``: the topics (see the module). ``hashes``: number of bits that each part of a topic sets.
+    ``wildcards``: whether subscriptions with wildcards can match; else only the topic itself is inserted."""
     item = np.empty(longest + 2 * _BLOCK_B, np.uint8)
     separators = np.empty(longest + 1, np.int64)
     digest_state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
@@ -202,7 +209,10 @@ def add_subscriptions(
     hashes: Integer,
     longest: Integer,
 ) -> None:
-    """Insert the items of each subscription's topic into its row of ``filters`` (uint64)."""
+    """Add the topic of each subscription to its filter, the same row of ``filters`` (uint64).
+
+    ``data``, ``starts``: the topics (see the module). ``hashes``: number of bits that each part of a topic sets.
+    """
     item = np.empty(longest + 2 * _BLOCK_B, np.uint8)
     separators = np.empty(longest + 1, np.int64)
     digest_state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
@@ -231,7 +241,10 @@ def add_subscriptions(
 def first_invalid(
     data: np.ndarray, starts: np.ndarray, is_separator: np.ndarray, longest: Integer, wildcards: bool
 ) -> int:
-    """Return the index of the first invalid topic, or -1; ``wildcards``: whether topics may contain wildcards."""
+    """Return the index of the first text that is not a valid topic, or -1 if all are valid.
+
+    ``data``, ``starts``: the texts (see the module). ``wildcards``: whether topics may contain wildcards.
+    """
     for i in range(starts.size - 1):
         topic_begin, topic_end = starts[i], starts[i + 1]
         if (
@@ -259,7 +272,11 @@ def match(
     subscribed_starts: np.ndarray,
     is_separator: np.ndarray,
 ) -> None:
-    """Set matched[i, j] to whether subscription j matches publication i."""
+    """Set matched[i, j] to whether the topic of subscription j matches the topic of publication i.
+
+    ``data``, ``starts``: topics of the publications; ``subscribed``, ``subscribed_starts``: topics of the subscriptions
+    (see the module).
+    """
     for i in range(matched.shape[0]):
         topic_begin, topic_end = starts[i], starts[i + 1]
         for j in range(matched.shape[1]):
@@ -336,7 +353,8 @@ def _unary_count(bits: Integer) -> np.uint64:
 def route(routed: np.ndarray, filters: np.ndarray, interests: np.ndarray, needs: np.ndarray) -> None:
     """Set routed[i, j] to whether publication i is sent over link j, as `bloom.routes` decides.
 
-    ``filters``: filter of each publication, a row each; ``interests``, ``needs``: interests and needs of each link.
+    ``filters``: a row for each publication, its filter. ``interests``, ``needs``: a row for each link, the filter and
+    the fuzzy hash that its neighbor has sent.
     """
     nonzero_words = np.empty(filters.shape[1], np.int64)
     for i in range(routed.shape[0]):

@@ -93,8 +93,8 @@ def _make_multicast(options: argparse.Namespace) -> Any:
     if not (is_requested or is_discovering):
         if options.interface or options.multicast_port:
             raise ParameterError(
-                "--interface and --multicast-port have no effect without --multicast; add it, or leave the other two "
-                "options out"
+                "--interface and --multicast-port have no effect without --multicast; add --multicast, or "
+                "leave these two options out"
             )
         return None
     is_publishing = is_requested and options.dps_command == "publish"
@@ -266,7 +266,7 @@ def _read_lines(put: Callable[[str | None], None]) -> None:
 
 
 async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Forward publications and subscriptions between the linked meshes until interrupted."""
+    """Link to the nodes of ``--link``, and so connect their meshes, until interrupted."""
     for address in options.link:
         await node.keep_linked(address)
     await _join(node, options, output)

@@ -21,7 +21,9 @@ _SIGNED = ("2", "3")
 
 
 def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
-    """Add the options for keys; if ``publishes``, also the options to encrypt and sign publications."""
+    """Add the options for keys to a command's parser.
+
+    ``publishes``: whether to add also the options to encrypt and sign publications."""
     key_group = parser.add_argument_group(
         "keys",
         "A key's identifier KID is a text, or 0x and hexadecimal digits. "

@@ -26,8 +26,8 @@ _REFERENCE_TAGS = (25, 256, 28, 29)
 class Output:
     """Printer of a command's events: one line for each event, as text or JSON.
 
-    `commands.run` sets ``node`` to the open node. If the reader of the output ends, the Output sets the event ``stop``,
-    which ends the command.
+    `commands.run` sets ``node`` to the open node. If the program that reads the output ends, the Output sets the
+    event ``stop``, which ends the command.
     """
 
     def __init__(self, options: argparse.Namespace, stop: asyncio.Event) -> None:
@@ -108,7 +108,7 @@ class Output:
         )
 
     def discovered(self, node: Any, topics: list[str]) -> None:
-        """Print a node that discovery reports; ``topics``: topics to which the node may subscribe, by its filter."""
+        """Print a node that discovery reports; ``topics``: the topics that its announced filter may match."""
         bits = node.interests.popcount
         interests_text = f"a filter of {bits} bits" if bits else "nothing"
         topics_text = f", which may be {' or '.join(topics)}" if topics else ""

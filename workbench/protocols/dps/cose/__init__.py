@@ -108,7 +108,7 @@ class Security:
 
     def _check(self) -> None:
         if self.way is not None and self.way not in WAYS:
-            raise ParameterError(f"way is {self.way!r}; it must be one of {', '.join(WAYS)}, or None")
+            raise ParameterError(f"the argument `way` is {self.way!r}; it must be one of {', '.join(WAYS)}, or None")
         recipient_count = len(self.recipients)
         if (
             (self.way is None and recipient_count)
@@ -116,8 +116,8 @@ class Security:
             or (self.way and not recipient_count)
         ):
             raise ParameterError(
-                f"way is {self.way!r} and recipients has {recipient_count} keys; it must have 0 for None, 1 for "
-                f"{IMPLICIT!r} and {DIRECT!r}, and at least 1 for the other ways"
+                f"the argument `recipients` has {recipient_count} keys, and `way` is {self.way!r}; it takes 0 keys if "
+                f"way is None, 1 for {IMPLICIT!r} and {DIRECT!r}, and at least 1 for the other ways"
             )
         for kid in self.recipients:
             (self.keys.public if self.way == ECDH_ES_A256KW else self.keys.symmetric)(kid)
@@ -125,10 +125,10 @@ class Security:
             self.keys.private(self.sender)
 
     def seal(self, message: Any) -> Any:
-        """Return a message encrypted, signed or both, as this object's ``way`` and ``sender`` require.
+        """Return a message encrypted as the attribute ``way`` requires, and signed with the key of ``sender``.
 
-        ``message`` is a `wire.Publication` or `wire.Acknowledgement` with readable data. It is returned unchanged if
-        ``way`` and ``sender`` are both None.
+        ``message`` is a `wire.Publication` or `wire.Acknowledgement` with readable data. It is not encrypted if ``way``
+        is None, and not signed if ``sender`` is None.
         """
         protected_map = dps.protected_map(message)
         plain_body = dps.body_map(message)
@@ -155,10 +155,11 @@ class Security:
         return Opened(dps.with_plain_body(message, plain_body), sender, kid, key_management)
 
     def answering(self, opened: Opened) -> "Security":
-        """Return a `Security` for acknowledging a publication: it has the publication's key management and key.
+        """Return the `Security` that encrypts an acknowledgement as the publication ``opened`` was encrypted.
 
-        With ECDH the acknowledgement is encrypted for the publication's signer. Raises ParameterError if ECDH was used
-        without a valid signature by a known key, or if the key is not in the store.
+        The key is the same, except with ECDH: then the acknowledgement is encrypted for the signer of the publication.
+        Raises ParameterError if ECDH was used without a valid signature by a known key, or if the key is not in the
+        store.
         """
         if opened.way == ECDH_ES_A256KW:
             if opened.sender is None:

@@ -39,7 +39,7 @@ def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> b
 
 
 def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
-    """Return the key in ``wrapped``; None if ``wrapping`` is not its wrapping key, or if it does not have 32 bytes."""
+    """Return the key that was encrypted as ``wrapped`` with the key ``wrapping``, or None if decryption fails."""
     if wrapping is None:
         return None
     try:

@@ -67,7 +67,7 @@ class CoseItem(NamedTuple):
     protected  encoded protected header
     iv         nonce; b"" if the item lacks it
     content    ciphertext of an encrypted item, payload of a signed item
-    signature  signature, or countersignature of an encrypted item; None without
+    signature  signature of a signed item, or countersignature of an encrypted item; None: not signed
     """
 
     tag: int
@@ -114,7 +114,7 @@ def signature_structure(
 
 
 def key_derivation_structure() -> bytes:
-    """Return the bytes for deriving the wrapping key of ECDH-ES+A256KW (COSE_KDF_Context), without identities."""
+    """Return the COSE_KDF_Context from which ECDH-ES+A256KW derives the wrapping key; it names no parties."""
     no_party = cbor.sequence(cbor.NULL, cbor.NULL, cbor.NULL)
     public_info = cbor.sequence(cbor.unsigned(256), cbor.byte_string(ECDH_HEADER))
     return cbor.sequence(cbor.integer(A256KW), no_party, no_party, public_info)
@@ -266,7 +266,7 @@ def _read_signature(reader: cbor.Reader, name: str, is_item: bool) -> tuple[Sign
 
 
 def _read_algorithm(protected: bytes) -> int:
-    """Return the COSE number of the algorithm in an encoded protected header, or 0 if the header names none."""
+    """Return the COSE number of the algorithm in an encoded protected header, or 0 if it names no algorithm."""
     if not protected:
         return 0
     reader = cbor.Reader(protected)

@@ -77,7 +77,10 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Return whether the arrays of filters and needs have enough free rows for any single event at a node."""
+    """Return whether the arrays of filters and of needs have enough free rows for any single event at a node.
+
+    Needs are the fuzzy hashes of interests. An event can create at most ``state.most_new`` filters and needs.
+    """
     most_filters = state.numbers[Number.FILTERS] + state.most_new
     most_needs = state.numbers[Number.NEEDS] + state.most_new
     return most_filters < len(state.filters) and most_needs < len(state.needs)
@@ -215,6 +218,7 @@ def receive(core, state, i, sender, message, header_field, broadcast, now):
     """Process a message from a neighbor, the node ``sender``.
 
     ``header_field`` contains the hops and the remaining lifetime of a publication; other messages do not use it.
+    ``broadcast``, whether the frame was broadcast, makes no difference.
     """
     i, sender = np.int64(i), np.int64(sender)
     message_kind = core.messages[message].name

@@ -1,15 +1,15 @@
 """DPS's filters in numba: sums of interests, differences, fuzzy hashes, encoded sizes. The definition is `dps.bloom`.
 
 Theory of operation
-    Few filters in a run are different, and most are sent many times. So each different filter is stored once, as a row
-    of ``filters`` in 64-bit words. Links and messages contain the number of its row, so equal filters have equal
-    numbers, and the number of set bits and the encoded size are computed once. *Needs*, the fuzzy hashes of interests,
-    are stored in the same way. Rows are looked up by their hash in a table with open addressing. A new filter is
-    computed in the first free row; if an equal row exists, the number of that row is used instead.
+    A run has few distinct filters, and most are sent many times. So each distinct filter is stored once, as a row of
+    ``filters`` in 64-bit words. Links and messages contain the number of this row. So equal filters have equal numbers,
+    and the number of set bits and the encoded size are computed once for each filter. *Needs*, the fuzzy hashes of
+    interests, are stored in the same way. Rows are looked up by their hash in a table with open addressing. A new
+    filter is computed in the first free row; if an equal row exists, the number of that row is used instead.
 
 Cost
     To compute a sum, each word of a summed filter is read once, and each word of the sum once more for its hash. Rows
-    are never freed: a run takes the memory of all different filters.
+    are never freed: a run takes the memory of all its distinct filters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EMPTY = 0  # row of the filter without set bits, and of the needs without set bi
 
 
 class Number(twin.Codes):
-    """Indices in the array ``state.numbers``, which counts the stored filters, stored needs and publications so far."""
+    """Indices in ``state.numbers``, which counts stored filters, stored needs (fuzzy hashes) and publications."""
 
     FILTERS = auto()
     NEEDS = auto()
@@ -45,7 +45,7 @@ _NO_BITS, _ONE_BIT = np.uint64(0), np.uint64(1)
 
 
 def hashes_of(rows: np.ndarray) -> np.ndarray:
-    """Return the hash of each row of an array of shape (n, words), equal to the results of `_hash_row`."""
+    """Return the hash of each row of an array of shape (n, words); the compiled `_hash_row` computes equal hashes."""
     hashes = np.full(len(rows), _START)
     with np.errstate(over="ignore"):
         for column in rows.T:
@@ -107,9 +107,9 @@ def _find_or_add(rows, hashes, table, row):
 
 @compiled
 def intern_filter(state):
-    """Return the row of the stored filter that equals the new filter in the first free row of ``state.filters``.
+    """Return the row of ``state.filters`` that holds the filter just computed in the first free row.
 
-    If no stored filter is equal, the new filter is stored: its row is no longer free, and is returned.
+    If an earlier row has the same bits, return that row. Otherwise keep the new row: it is no longer free.
     """
     new_row = state.numbers[Number.FILTERS]
     stored_row = _find_or_add(state.filters, state.filter_hashes, state.filter_table, new_row)
@@ -122,9 +122,9 @@ def intern_filter(state):
 
 @compiled
 def intern_needs(state):
-    """Return the row of the stored needs that equal the new needs in the first free row of ``state.needs``.
+    """Return the row of ``state.needs`` that holds the needs (fuzzy hash) just computed in the first free row.
 
-    If no stored needs are equal, the new needs are stored: their row is no longer free, and is returned.
+    If an earlier row has the same bits, return that row. Otherwise keep the new row: it is no longer free.
     """
     new_row = state.numbers[Number.NEEDS]
     stored_row = _find_or_add(state.needs, state.needs_hashes, state.needs_table, new_row)
@@ -148,7 +148,10 @@ def ones_of(rows, row):
 
 @compiled
 def clear_sum(state):
-    """Start a sum of interests in the first free row of the filters (no bit set) and of the needs (all bits set)."""
+    """Start a sum of interests in the first free row of ``state.filters`` and of ``state.needs``.
+
+    The filter starts without set bits. The needs, which are the intersection of fuzzy hashes, start with all bits set.
+    """
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] = _NO_BITS
@@ -173,9 +176,9 @@ def add_to_sum(state, interests, needs):
 
 @compiled
 def end_sum(state, entries):
-    """Finish the sum that `clear_sum` has started: clear its needs if no interests were added.
+    """Finish the sum of interests that `clear_sum` has started.
 
-    ``entries``: number of the interests that were added.
+    ``entries``: number of filters that were added. If it is 0, clear the bits of the needs, which are all set.
     """
     if entries == 0:
         row = state.numbers[Number.NEEDS]
@@ -267,19 +270,19 @@ def _or_rotated(word, distance):
 
 @compiled
 def _lacks_need(state, needs, k, word):
-    """Return whether word ``k`` of the needs in row ``needs`` has a bit that ``word`` lacks.
+    """Return whether the needs in row ``needs`` have a bit that a fuzzy hash lacks, both compared in word ``k`` only.
 
-    ``word`` is word ``k`` of the fuzzy hash with which the needs are compared.
+    ``word``: word ``k`` of the fuzzy hash.
     """
     return (state.needs[needs, k] & ~word) != _NO_BITS
 
 
 @compiled
 def routes(state, topics, interests, needs):
-    """Return whether a publication may match interests, by the test of `bloom.routes`.
+    """Return whether a publication may match the interests received over a link, by the test of `bloom.routes`.
 
-    ``topics``: number of the publication's set of topics (see `topics.Workload`); ``interests``, ``needs``: rows of the
-    interests and needs of a link.
+    ``topics``: number of the publication's set of topics (see `topics.Workload`). ``interests``, ``needs``: rows of the
+    received filter and its fuzzy hash in ``state.filters`` and ``state.needs``.
     """
     folded_words = _NO_BITS
     common_bit_count = np.int64(0)

@@ -208,8 +208,8 @@ def _send_changes(core, state, i, link, now):
 def _find_replacement(state, i, link):
     """Return the muted link to unmute in place of ``link``, which has ended, or NONE if no link is muted.
 
-    A link is preferred if its mesh id has the same owner as the mesh id of ``link``. If an active link already has an
-    id of this owner, return NONE.
+    Prefer a muted link whose mesh id has the same owner (the node that created it) as that of ``link``. Return NONE if
+    an active link has a mesh id of this owner too: then no replacement is needed.
     """
     ended_remote = state.links[link]
     replacement_link = NONE
@@ -276,14 +276,14 @@ def update(core, state, i, now):
 
 @compiled
 def _update_later(state, i, now):
-    """Schedule `update`, unless it is scheduled already."""
+    """Schedule the sending of changed interests to the neighbors (`update`), unless it is scheduled already."""
     if state.nodes[i].update_us == NONE:
         state.nodes[i].update_us = now + state.nodes[i].learnt_after_us
 
 
 @compiled
 def _send_ids_later(state, i, now):
-    """Schedule `_send_ids`, unless it is scheduled already."""
+    """Schedule the sending of mesh ids to the neighbors (`_send_ids`), unless it is scheduled already."""
     if state.nodes[i].ids_us == NONE:
         state.nodes[i].ids_us = now + state.nodes[i].ids_after_us
 
@@ -340,7 +340,7 @@ def _restarts_link(core, state, i, link, message):
 
 @compiled
 def _sends_all(remote):
-    """Return whether a subscription with all interests, not only with their change, awaits the neighbor's answer."""
+    """Return whether the neighbor must still answer a subscription that contained all interests, not only a change."""
     return remote.pending == SUBSCRIPTION and not remote.is_delta
 
 
@@ -383,8 +383,8 @@ def _has_restarted(core, state, link, message):
 def _receive_common(core, state, i, link, message, is_acknowledgement, now):
     """Process the fields that a subscription and its acknowledgement share.
 
-    ``is_acknowledgement``: the message is an acknowledgement. Return False if both ends have to send all interests
-    again, so that the rest of the message must be ignored.
+    ``is_acknowledgement``: the message is an acknowledgement. Return whether the caller must process the rest of the
+    message; the result is False if both ends have to send all interests again.
     """
     remote, header = state.links[link], state.headers[message]
     revision, newest_revision, flags = core.messages[message].sequence, np.int64(remote.inbound_revision), header.flags
@@ -444,9 +444,9 @@ def _check_for_loop(core, state, i, link, message, is_acknowledgement, now):
 
 @compiled
 def _process_interests(core, state, i, link, message, is_known, now):
-    """Acknowledge a message with interests, and store the interests.
+    """Store the interests in a neighbor's message, and acknowledge the message.
 
-    ``is_known``: the message was received before, so its interests are stored already.
+    ``is_known``: whether the same message was received before, so that its interests are stored already.
     """
     has_new_interests = not is_known and _store_interests(state, i, link, message)
     _acknowledge(core, state, i, link, now)

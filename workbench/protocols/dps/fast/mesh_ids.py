@@ -1,4 +1,4 @@
-"""Mesh ids of DPS's fast twin: the functions of `workbench.protocols.dps.mesh_ids` on two 64-bit words.
+"""Mesh ids, by which nodes detect loops, in DPS's fast twin: `workbench.protocols.dps.mesh_ids` on two 64-bit words.
 
 The two words ``high`` and ``low`` form an id of 128 bits. An id with all bits set is *unknown*. The
 *owner* of an id is the node that created it. The lowest byte counts the *hops* of an id that has the *mark* in the next
@@ -24,7 +24,7 @@ _MARKED_BITS, _OTHER_BITS = np.uint64(24), np.uint64(64 - 24)
 
 @compiled
 def stream_bits(core, i):
-    """Return the next 64 random bits of node ``i``'s own stream."""
+    """Return the next 64 bits of the random number stream of node ``i``."""
     core.drawn[i] += 1
     return twin.bits(core.protocol_keys[i], core.drawn[i] - 1)
 
@@ -45,25 +45,28 @@ def is_less(high, low, than_high, than_low):
 
 @compiled
 def set_mark(low):
-    """Return the low word of an id with 0 hops, and with the mark that shows that the id counts hops."""
+    """Return the low word of a mesh id with its hops set to 0, and with the mark of ids that count hops."""
     return ((low >> _MARKED_BITS) << _MARKED_BITS) | _MARK
 
 
 @compiled
 def _mark_bytes(low):
-    """Return the lowest three bytes of an id, which contain its hops and its mark, as a signed integer for `rules`."""
+    """Return the lowest three bytes of a mesh id, which contain its hops and its mark.
+
+    The result is a signed integer, as the functions of `rules` need it.
+    """
     return np.int64(low & _MARKED)
 
 
 @compiled
 def owner_low(low):
-    """Return the low word of an id with its hops set to 0, as the node that created the id sends it."""
+    """Return the low word of a mesh id with its hops set to 0; this is the word that the id's creator has sent."""
     return low - np.uint64(rules.hops_of(_mark_bytes(low)))
 
 
 @compiled
 def is_same_owner(high, low, other_high, other_low):
-    """Return whether two ids, given as two words each, were created by the same node."""
+    """Return whether two mesh ids, given as two words each, were created by the same node."""
     return high == other_high and owner_low(low) == owner_low(other_low)
 
 
@@ -71,7 +74,7 @@ def is_same_owner(high, low, other_high, other_low):
 def note_mesh_id(remote, high, low):
     """Store the mesh id that a neighbor has sent, and update the field ``rises`` of the neighbor's row.
 
-    ``rises`` counts how many times in a row the neighbor has sent the same owner's id with more hops than before.
+    ``rises`` counts how many times in a row the neighbor has sent an id with the same owner and more hops than before.
     """
     has_same_owner = is_same_owner(high, low, remote.mesh_high, remote.mesh_low)
     remote.rises = rules.rises_after(
@@ -85,7 +88,7 @@ def note_mesh_id(remote, high, low):
 
 @compiled
 def low_to_send(remote, low):
-    """Return the low word of an id to send to a neighbor; its hops become 0 if the neighbor does not count hops."""
+    """Return the low word of a mesh id to send to a neighbor; without hops if the neighbor does not count hops."""
     return low if remote.counts_hops else owner_low(low)
 
 
@@ -104,9 +107,10 @@ def mesh_id_here(remote):
 
 @compiled
 def _id_below(high, low, distance):
-    """Return (high, low) of the id that is ``distance`` + 1 steps lower than an id, marked, and with 0 hops.
+    """Return the two words (high, low) of the mesh id that is ``distance`` + 1 steps lower than the given id.
 
-    A step is 2^24, because the lowest three bytes contain the hops and the mark (see the module's docstring).
+    A step is 2^24: the lowest three bytes are not part of the number. In the result they contain 0 hops and the mark of
+    ids that count hops.
     """
     low = (low >> _MARKED_BITS) << _MARKED_BITS
     distance_high, distance_low = distance >> _OTHER_BITS, distance << _MARKED_BITS
@@ -138,9 +142,9 @@ def forget_sent_id(remote):
 
 @compiled
 def lowest_except(state, i, excluded_link):
-    """Return (high, low) of the lowest mesh id of node ``i`` and its neighbors, without one neighbor.
+    """Return the lowest of the mesh ids of node ``i`` and its neighbors, without one neighbor, as words (high, low).
 
-    ``excluded_link``: row of the link with this neighbor.
+    ``excluded_link``: row of the link with the neighbor whose id is left out.
     """
     node = state.nodes[i]
     high, low = node.mesh_high, node.mesh_low
@@ -159,8 +163,8 @@ def lowest_except(state, i, excluded_link):
 def shows_loop(state, i, link, message):
     """Return whether the mesh id in a message shows that the link with its sender closes a loop.
 
-    The link closes a loop if the owner of this id is node ``i``, or the owner of the lowest id without this link
-    (`lowest_except`).
+    The link closes a loop if node ``i`` created this id. It also does if the id has the same owner as the lowest id of
+    node ``i`` and its other neighbors (`lowest_except`).
     """
     header, node = state.headers[message], state.nodes[i]
     if rules.hop_to_add(_mark_bytes(header.mesh_low)) < 0:
@@ -194,9 +198,10 @@ def lowest_two_ids(state, i):
 
 @compiled
 def must_send_id(state, i, link, ids):
-    """Return whether node ``i`` must send its mesh id over a link: the link is active, and the last sent id outdated.
+    """Return whether node ``i`` must send a mesh id over a link because the id sent last is outdated.
 
-    ``ids``: result of `lowest_two_ids`.
+    The id to send is the lowest that the node knows from itself and its other neighbors. The result is False if the
+    link carries no publications. ``ids``: result of `lowest_two_ids`.
     """
     remote, node = state.links[link], state.nodes[i]
     lowest_link, high, low, second_high, second_low = ids
@@ -227,7 +232,7 @@ def is_apart(state, i, link):
 
 @compiled
 def note_lowest(state, i, high, low):
-    """Record an id if it is the lowest that node ``i`` has seen; `choose_lower_id` chooses an id below it."""
+    """Record a mesh id if it is the lowest that node ``i`` has seen; `choose_lower_id` chooses an id below it."""
     node = state.nodes[i]
     if is_less(high, low, node.lowest_high, node.lowest_low):
         node.lowest_high, node.lowest_low = high, low

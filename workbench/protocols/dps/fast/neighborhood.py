@@ -108,7 +108,7 @@ def _rank_neighbors(core, state, i):
 
 @compiled
 def _store_rank(core, state, i, link):
-    """Store in the row ``link`` of node ``i`` the fields by which `_is_better` compares links."""
+    """Store in row ``link`` the fields that rank it: quality in tenths, whether the neighbor is a hub, and a hash."""
     remote, neighbor_count = state.links[link], np.uint64(state.nodes[i].usable)
     own_address, neighbor_address = np.uint64(core.addresses[i]), np.uint64(core.addresses[state.neighbors[link]])
     remote.tenths = min(int(10 * remote.quality), 9)

@@ -31,7 +31,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def _sum_all_except(state, i, excluded_link):
-    """Compute the sum of the interests of node ``i`` and of its neighbors, except one neighbor.
+    """Compute the union of the interests of node ``i`` and of its neighbors, except one neighbor.
 
     The result is a filter and its needs, in the first free rows of ``state.filters`` and ``state.needs``.
     ``excluded_link``: the link with the excluded neighbor; NONE: all neighbors are included.

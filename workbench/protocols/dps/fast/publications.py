@@ -123,7 +123,10 @@ def wake_waiting(core, state, i, now):
 
 @compiled
 def _record_held(core, state, i, peer, message, publication, hops, now):
-    """Record that node ``i`` has received or published a publication, and write the trace event."""
+    """Record that node ``i`` has received or published a publication, and write the trace event.
+
+    ``peer``: address of the neighbor that sent it; NONE: node ``i`` published it. ``hops``: hops from the publisher.
+    """
     pair = state.pairs[publication, i]
     is_first_copy = pair.is_held == 0
     pair.is_held = 1
@@ -333,8 +336,8 @@ def _deliver(core, state, i, peer, message, only_subscription, now):
     """Deliver a publication to the matching subscriptions of node ``i``.
 
     Return whether a trace event has reported the result: delivered, no match, or out of range. ``peer``: address of the
-    neighbor that sent the publication, or NONE; ``only_subscription``: the only subscription that may get the
-    publication, or NONE for all.
+    neighbor that sent the publication, NONE for the node's own. ``only_subscription``: the only subscription that may
+    get the publication, NONE for all.
     """
     if state.nodes[i].own_count == 0:
         return False
@@ -376,7 +379,10 @@ def _deliver_samples(core, state, i, peer, message, subscription, now):
 
 @compiled
 def _matches(core, state, subscription, sample):
-    """Return whether a sample (row of ``core.samples``) matches a subscription, by the rules of `mapping.samples`."""
+    """Return whether the attributes of a sample meet all constraints of a subscription.
+
+    ``sample``: a single reading, a row of ``core.samples``.
+    """
     text_row = state.text_set[subscription]
     if text_row != NONE and not state.text_matches[text_row, sample]:
         return False

@@ -1,4 +1,4 @@
-"""Functions of DPS's fast twin on a node's data about neighbors: find its row, add a link, schedule a link request."""
+"""Functions of DPS's fast twin on the data of a node about a neighbor: find the row, add a link, schedule a request."""
 
 import numpy as np
 

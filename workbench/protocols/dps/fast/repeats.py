@@ -17,7 +17,7 @@ from workbench.sim.fast.twin import NONE, compiled
 def retry_publication(core, state, i, link, publication, hops_and_ttl, now):
     """Schedule a retry of a publication that the radio failed to deliver over ``link``.
 
-    ``hops_and_ttl``: header field of the publication's frame.
+    ``hops_and_ttl``: header field of its frame, which contains its hops and its remaining seconds.
     """
     node, repeats = state.nodes[i], state.repeats[i]
     repeat_index = NONE
@@ -62,7 +62,7 @@ def _plan_next_retry(node, entries):
 def wake_repeats(core, state, i, now):
     """Send the publications whose retries are due.
 
-    A retry is dropped if its link carries no publications any more, or has brought the publication meanwhile.
+    A retry is dropped if its link carries no publications any more, or if the neighbor has sent the same publication.
     """
     node = state.nodes[i]
     if node.repeat_us == NONE or node.repeat_us > now:

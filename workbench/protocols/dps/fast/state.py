@@ -533,7 +533,7 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def _times_fields(times: Any) -> tuple[Any, ...]:
-    """Return the values of the fields of `TIMES`, in their order, from a `rules.Times`."""
+    """Return the values of a row of the array type `TIMES`, in the order of its fields, from a `rules.Times`."""
     return times.tick_us, times.silence_us, times.recheck_s, times.ids_us, times.forward_interests_us
 
 
@@ -574,12 +574,12 @@ def _sizes_B(setup: Setup) -> dict[str, Any]:
 
 
 class _Pool(NamedTuple):
-    """Distinct rows of 64-bit words, which are filters or needs; row 0 has no set bits.
+    """The different filters, or the different needs, of a list that may contain equal ones; row 0 has no set bits.
 
-    rows        the distinct rows
-    hashes      hash of each distinct row
-    bit_counts  number of set bits of each distinct row
-    numbers     for each row of the array with duplicates, the index of the equal row in ``rows``
+    rows        the different filters or needs, in 64-bit words
+    hashes      hash of each row
+    bit_counts  number of set bits of each row
+    numbers     for each item of the list, the index of the equal row in ``rows``
     """
 
     rows: np.ndarray
@@ -589,7 +589,7 @@ class _Pool(NamedTuple):
 
 
 def _make_pool(rows: np.ndarray) -> _Pool:
-    """Return the distinct rows of an array of 64-bit words, shape (rows, words)."""
+    """Return the different rows of ``rows``, filters or needs as 64-bit words of shape (rows, words), as a `_Pool`."""
     rows = np.concatenate((np.zeros((1, rows.shape[1]), np.uint64), rows))
     unique_rows, row_numbers = np.unique(rows, axis=0, return_inverse=True)
     bit_counts = np.unpackbits(unique_rows.view(np.uint8), axis=1).sum(axis=1, dtype=np.int32)
@@ -597,7 +597,7 @@ def _make_pool(rows: np.ndarray) -> _Pool:
 
 
 def _make_pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return (fields, capacities), the initial arrays of filters and needs.
+    """Return (fields, capacities), the initial arrays of filters and of needs (fuzzy hashes).
 
     fields      {field of `State`: value}, the filters and needs of the workload's subscriptions
     capacities  {"filters": rows, "needs": rows}, the initial sizes of both arrays, with free rows for a run's filters
@@ -644,8 +644,9 @@ def with_more_room(state: Any) -> Any:
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return a text of the trace's column ``detail``: a number of set bits of needs, or the name of a link's state.
+    """Return a text that only DPS writes in the trace's column ``detail``.
 
-    ``number``: index of the text among this protocol's texts, numbers before states.
+    ``number``: index of the text. The first texts are the numbers from 0 to 256 (set bits of a fuzzy hash); the names
+    of the states of a link follow.
     """
     return str(number) if number < _FIRST_STATE else _STATES[number - _FIRST_STATE].label

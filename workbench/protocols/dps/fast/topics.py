@@ -59,9 +59,10 @@ class Workload(NamedTuple):
 
 
 def workload_of(setup: Setup) -> Workload:
-    """Return the topics of a scenario.
+    """Return the topics of a scenario's publications and subscriptions.
 
-    Raises NoFastTwinError for too many pairs of sets of topics, AttributeFormatError for an invalid topic.
+    Raises NoFastTwinError if the different topics of publications and of subscriptions make too many pairs for the
+    table of matches, AttributeFormatError for an invalid topic.
     """
     protocol, _, workload, _ = setup
     published_sets, subscribed_sets = twin.Numbering(), twin.Numbering()

@@ -62,8 +62,8 @@ _QUIET_S = 1.2  # four update periods without a change
 class Outcome(NamedTuple):
     """The result of a publication in a mesh of processes.
 
-    wanted   live nodes that should receive the publication. A subscription to a wildcard alone is not sent to
-             neighbors, so a node that has only such a subscription is listed only if it is the publisher
+    wanted   live nodes that should receive the publication. A node that subscribes only to a wildcard alone is listed
+             only if it is the publisher: neighbors do not get such a subscription
     answers  {node: milliseconds from the publication until the node's acknowledgement arrived}
     """
 
@@ -334,7 +334,7 @@ class DPSMesh:
     def _answer_times(self, process: MeshProcess, command_number: int, begin_s: float) -> dict[int, float]:
         """Return {node: milliseconds from ``begin_s`` until its first acknowledgement} for one publication.
 
-        The command with this number was sent to ``process``, and published it.
+        The publication was made by the command with the number ``command_number``, which was sent to ``process``.
         """
         nodes_by_address = {address: node for node, address in self._addresses.items()}
         answer_times_ms: dict[int, float] = {}
@@ -364,7 +364,7 @@ class DPSMesh:
         self._send_commands(commands)
 
     def find_critical_node(self, publisher: int) -> int:
-        """Return the live node whose end would disconnect the most subscribers from a publisher.
+        """Return the live node whose failure would disconnect the most subscribers from a publisher.
 
         Nodes with a subscription are excluded. Among equals, the node with the most active links is returned. Raises
         ParameterError if all live nodes have a subscription or are the publisher, or if the publisher is not alive.
@@ -416,13 +416,13 @@ class DPSMesh:
         return states
 
     def links(self) -> dict[tuple[int, int], str]:
-        """Return {(node, neighbor): state of the link}, the lower node first; `links_of` lists the states."""
+        """Return {(lower node, higher node): state of their link}; the docstring of `links_of` lists the states."""
         return links_of(self.state())
 
     def settle(self, within_s: float = 60.0) -> float:
-        """Wait until all links between live nodes are established and nothing changes; return the seconds this took.
+        """Wait until all links between live nodes are established and stay unchanged; return the seconds waited.
 
-        Raises LinkError if this does not happen within ``within_s``.
+        Raises LinkError if the mesh has not settled after ``within_s`` seconds.
         """
         begin_s = changed_s = time.perf_counter()
         last_summary: Any = None

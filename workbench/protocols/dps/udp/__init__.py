@@ -135,7 +135,7 @@ class UDPNode:
             self._multicast = Multicast(interfaces=loopback_interfaces(), publications=False)
         elif not (self._multicast.sends and self._multicast.receives):
             raise ParameterError(
-                f"multicast has sends={self._multicast.sends} and receives={self._multicast.receives}; "
+                f"the argument `multicast` has sends={self._multicast.sends} and receives={self._multicast.receives}; "
                 "discovery needs both to be True"
             )
         return Discovery(self, service, as_bytes(data))
@@ -280,10 +280,10 @@ class UDPNode:
     ) -> DPSSubscription:
         """Subscribe to publications that match all these topics; iterate over the result with ``async for``.
 
-        ``expired``: whether to receive the ends of retained publications, too. ``handler``: a function that the event
-        loop calls with each publication. The publication is then not stored in the subscription, and an exception of
-        the handler goes to the event loop's exception handler. A subscription to ``#`` or ``+`` alone cannot be sent to
-        neighbors; it causes a UserWarning unless the node receives multicasts. Raises AttributeFormatError for an
+        ``expired``: whether to be notified also when a retained publication ends. ``handler``: a function that the
+        event loop calls with each publication. The publication is then not stored in the subscription, and an exception
+        of the handler goes to the event loop's exception handler. A subscription to ``#`` or ``+`` alone cannot be sent
+        to neighbors; it causes a UserWarning unless the node receives multicasts. Raises AttributeFormatError for an
         invalid topic.
         """
         self.check_open()
@@ -297,7 +297,7 @@ class UDPNode:
         return subscription
 
     def hold_subscription(self, core: Any, handler: Callable[[ReceivedPublication], None] | None) -> DPSSubscription:
-        """Create, store and return the DPSSubscription of ``core``, a subscription of the state machine.
+        """Create, store and return the DPSSubscription for ``core``, a subscription of the protocol's state machine.
 
         ``handler``: see `subscribe`. The publications that ``core`` has already received are delivered at once.
         """
@@ -347,7 +347,7 @@ class UDPNode:
     def hold_series(self, core: Any, handler: Callable[[Any], None] | None) -> DPSSeries:
         """Create and return the DPSSeries of ``core``, a series of the state machine; ``handler``: see `publish`.
 
-        It is stored for deliveries of acknowledgements if the series requests them.
+        If the series requests acknowledgements, the node stores the DPSSeries and delivers them to it.
         """
         series = DPSSeries(self, core, handler, self._max_waiting)
         if core.acknowledge:
@@ -458,7 +458,7 @@ class UDPNode:
         self.settle()
 
     def settle(self, watched: Address | None = None) -> OSError | None:
-        """Send the frames of the state machine, process its events and set its timer.
+        """Send the frames that the protocol's state machine produced, process its events and set its timer.
 
         Call this method after each call of the state machine. Return the OSError if sending to the neighbor ``watched``
         failed, else None.
@@ -542,7 +542,7 @@ def dps_node(
 
     listen       ``"127.0.0.1:0"``: only this machine, any free port. ``"0.0.0.0:0"`` or ``"[::]:0"``: all interfaces;
                  for the risks see *Access to the port* in the docstring of `workbench.protocols.dps.udp`
-    protocol     a `workbench.DPS`, whose parameters give the reason for each default; None: ``DPS()``. The nodes of a
+    protocol     a `workbench.DPS`, whose ``parameters`` explain each default; None: ``DPS()``. The nodes of a
                  mesh must have the same ``filter_bits``, ``hashes`` and ``separators`` (default "/"; "/." in the
                  command ``workbench dps``). The protocol's ``wildcards``, ``ttl_s`` and ``acknowledge`` apply to
                  readings of attributes; `UDPNode.publish` has parameters of its own

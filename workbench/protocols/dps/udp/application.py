@@ -53,7 +53,7 @@ class ReceivedPublication(Arrival):
     def way(self) -> str | None:
         """Key management algorithm of the publication's encryption ("A256KW", ...), or None if it is not encrypted.
 
-        Without a ``sender``, any host may have sent the publication.
+        If ``sender`` is None, any host may have sent the publication.
         """
         return None if self.opened is None else self.opened.way
 
@@ -94,7 +94,7 @@ def count(number: int, noun: str) -> str:
 
 
 def _topics_text(topics: Sequence[str]) -> str:
-    """Return topics as a short printable text; received topics may contain any characters."""
+    """Return topics as a short text in which unprintable characters are escaped."""
     joined_topics = ", ".join(topic if topic.isprintable() else ascii(topic) for topic in topics)
     return joined_topics if len(joined_topics) <= 2 * _MOST_SHOWN else f"{joined_topics[: 2 * _MOST_SHOWN]}..."
 
@@ -123,7 +123,7 @@ class Mailbox(Generic[Item]):
         return len(self._items)
 
     def put(self, items: Iterable[Item]) -> None:
-        """Append items, and discard the oldest if a limit is exceeded. Call this method in the event loop's thread."""
+        """Append items, and discard the oldest while a limit is exceeded; call only in the event loop's thread."""
         for item in items:
             self._items.append(item)
             self._waiting_B += self._size_B(item)
@@ -236,7 +236,7 @@ class DPSSubscription(Receiver[ReceivedPublication]):
         await self.unsubscribe()
 
     def collect(self) -> None:
-        """Move received publications from the state machine to this mailbox or its handler."""
+        """Move received publications from the protocol's state machine to this mailbox or its handler."""
         node = self.node
         self.put([ReceivedPublication(node, arrival) for arrival in self.core.take()])
 
@@ -281,7 +281,7 @@ class DPSSeries(Receiver["Answer"]):
         return int(self.core.sequence)
 
     def collect(self) -> None:
-        """Move received acknowledgements from the state machine to this mailbox or its handler."""
+        """Move received acknowledgements from the protocol's state machine to this mailbox or its handler."""
         self.put(self.core.take())
 
     async def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:

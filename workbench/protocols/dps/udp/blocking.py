@@ -109,7 +109,7 @@ class BlockingReceiver(Generic[Item]):
 
 
 class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
-    """A `DPSSubscription` with blocking calls; ``with node.subscribe("a/+") as subscription:`` ends it at its end."""
+    """A `DPSSubscription` with blocking calls; ``with node.subscribe("a/+") as ...:`` unsubscribes after the block."""
 
     topics = property(attrgetter("_items.topics"), doc="Topics of this subscription.")
 
@@ -121,7 +121,7 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
             self.unsubscribe()
 
     def next(self, timeout_s: float | None = None) -> ReceivedPublication | None:
-        """Return the next publication; None if no publication arrives within ``timeout_s``, or after the end."""
+        """Return the next publication; None if none arrives within ``timeout_s``, or if the subscription has ended."""
         publication = super().next(timeout_s)
         # With the blocking node, the publication's `acknowledge` runs in the node's thread.
         return None if publication is None else ReceivedPublication(self.node, publication.arrival)
@@ -197,7 +197,7 @@ class BlockingNode:
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine in the node's thread and return its result.
 
-        Raises LinkError if a handler calls this method, as it runs in that thread, or if the node is closed.
+        Raises LinkError if the node is closed, or if the caller is a handler, which runs in the node's thread itself.
         """
         if threading.current_thread() is self._thread:
             work.close()

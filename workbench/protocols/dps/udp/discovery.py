@@ -84,7 +84,7 @@ class DiscoveredNode:
     is_gone         whether the node has closed, or has not announced itself for `FORGET_S` seconds
     publication_id  publication id of its announcements, 16 bytes
     separators      level separators of topics in the node's mesh
-    hashes          number of filter bits that each item sets
+    hashes          number of bits that each item (testable part of a topic) sets in a filter
     """
 
     address: str
@@ -110,7 +110,7 @@ class DiscoveredNode:
         return self.data.decode("utf-8", "backslashreplace")
 
     def may_want(self, *topics: str) -> bool:
-        """Return whether the node may subscribe to publications on these topics; False is certain, True is likely.
+        """Return whether this node may subscribe to publications on these topics; False is certain, True is likely.
 
         Raises AttributeFormatError for a topic that cannot be published.
         """
@@ -134,10 +134,10 @@ class _KnownNode(NamedTuple):
 
 
 def item_masks(topics: Sequence[str], separators: str, wildcards: bool, length: int, hashes: int) -> list[int]:
-    """Return a bit mask for each item of a publication's topics: the bits that the item sets in a filter.
+    """Return a bit mask for each item of a publication's topics: the bits that the item sets in a Bloom filter.
 
-    Topics are broken into items, which a filter contains. ``wildcards``: whether subscriptions with wildcards may match
-    the publication; ``length``: bits of a filter; ``hashes``: bits that each item sets.
+    Items are the parts of a topic that a filter can test, such as its prefixes. ``wildcards``: whether subscriptions
+    with wildcards may match the publication; ``length``: bits of a filter; ``hashes``: bits that each item sets.
     """
     items = [item for topic in topics for item in publication_items(topic, separators, wildcards)]
     return [BitVector.of([item], length, hashes).bits for item in items]
@@ -165,7 +165,7 @@ class Discovery:
         self._topic = TOPIC + service
         check_publication_topic(self._topic, node.protocol.separators)
         if len(data) > MOST_DATA_B:
-            raise ParameterError(f"announce has {len(data)} bytes; it may have {MOST_DATA_B} at most")
+            raise ParameterError(f"the argument `announce` has {len(data)} bytes; it may have {MOST_DATA_B} at most")
         self.drops: Counter[str] = Counter()
         self._known_nodes: dict[bytes, _KnownNode] = {}  # by publication id; the most recently heard is last
         self._ids: dict[Address, bytes] = {}
@@ -315,9 +315,9 @@ class Discovery:
         return discoveries
 
     def _remember(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
-        """Store the sender of an announcement; return whether it may subscribe to a publication of this node.
+        """Store the sender of an announcement; return whether the sender may subscribe to a publication of this node.
 
-        ``publication_id``: id of the node's announcements; ``neighbor``: address of the node.
+        ``publication_id``: publication id of the sender's announcements; ``neighbor``: address of the sender.
         """
         known_node = self._known_nodes.pop(publication_id, None)
         if known_node is not None and len(known_node.neighbor) != len(neighbor):
@@ -366,7 +366,9 @@ class Discovery:
     # Links
 
     def link_subscribers(self, topics: tuple[str, ...], wildcards: bool) -> None:
-        """Remember the topics of a publication, and link to known nodes that may subscribe to them."""
+        """Remember the topics of a publication, and request links to discovered nodes that may subscribe to them.
+
+        ``wildcards``: whether the publication also matches subscriptions with wildcards."""
         item_bit_masks = self._published_masks.pop((topics, wildcards), None)
         is_new = item_bit_masks is None
         if item_bit_masks is None:
@@ -393,7 +395,7 @@ class Discovery:
                 self.drops["unreachable"] += 1
 
     def link_ended(self, neighbor: Address) -> None:
-        """Request the ended link with a discovered subscriber again, as the subscriber may have restarted."""
+        """Request an ended link again if its neighbor is a discovered subscriber, which may have restarted."""
         if neighbor in self._linked_subscribers:
             self._linked_subscribers.discard(neighbor)
             # The subscriber's goodbye may arrive after the end of the link.

@@ -76,7 +76,7 @@ class LinkKeeper:
             )
 
     def end(self, neighbor: Address) -> None:
-        """End a link and stop requesting it."""
+        """End the link with a neighbor, and do not request it again."""
         self._neighbors_to_relink.discard(neighbor)
         relink_timer = self._relink_timers.pop(neighbor, None)
         if relink_timer is not None:

@@ -65,7 +65,7 @@ class Multicast:
     ) -> None:
         if not (sends or receives):
             raise ParameterError(
-                "sends and receives are both False; set one of them, or make the node without a Multicast"
+                "the arguments `sends` and `receives` are both False; set one, or create the node without multicast"
             )
         self.sends = sends
         self.receives = receives
@@ -193,7 +193,7 @@ def _membership_request(family: int, interface: int) -> bytes:
 
 
 def _open_receiver(family: int, interface: int, port: int) -> socket.socket | None:
-    """Return a socket for the group's datagrams on an interface, or None if the interface cannot receive them.
+    """Return a socket that receives the multicast group's datagrams on an interface, or None if it cannot join.
 
     ``family``: address family; ``interface``: index of the network interface. Raises OSError if another program
     occupies the port.
@@ -222,7 +222,7 @@ def _open_receiver(family: int, interface: int, port: int) -> socket.socket | No
 
 
 def _open_sender(family: int, interface: int, name: str, port: int) -> socket.socket | None:
-    """Return a socket for sending to the group on an interface, or None if the interface cannot send multicasts.
+    """Return a socket that sends to the multicast group on an interface, or None if the interface cannot do so.
 
     ``family``: address family; ``interface``, ``name``: index and name of the network interface.
     """

@@ -126,7 +126,7 @@ async def lookup(
 
 
 def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
-    """Return the addresses in a registration, as texts, without the address of ``node``.
+    """Return the addresses in a registration (``payload``) as texts, without the address of ``node``.
 
     Malformed addresses are left out, and counted in ``node.registry_drops``.
     """

@@ -44,12 +44,14 @@ def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, n
 
 @carries_record
 def filters_slides(run: Any, times_s: Sequence[float], width: int = WIDTH, names: bool | None = None) -> Stepper:
-    """Draw the links and filters of the mesh at several times, with a slider; see `filters_drawing`.
+    """Draw the links and filters of the mesh at several times, with a slider.
 
-    Raises ParameterError if ``times_s`` is empty, for a time outside of the run, or for a run of another protocol.
+    ``width``: width of a drawing in px. ``names``: whether to write each node's number and fill beside it (None: in
+    networks of up to 60 nodes). Raises ParameterError if ``times_s`` is empty, for a time outside of the run, or for a
+    run of another protocol.
     """
     if not times_s:
-        raise ParameterError("filters_slides: times_s is empty; give one or more times of the run, in seconds")
+        raise ParameterError("filters_slides: `times_s` is empty; give one or more times of the run, in seconds")
     mesh, times_us = mesh_of(run), [time_us_of(run, time_s, "filters_drawing") for time_s in times_s]
     view = see(run)
     return Stepper(
@@ -75,7 +77,7 @@ def _draw_mesh(view: RunView, mesh: Mesh, time_us: int, width: int, names: bool 
 
 
 def add_names(seen: RunView, words: Mapping[int, str]) -> RunView:
-    """Return a copy of a view with one more layer of texts beside nodes; ``words``: {node: text}."""
+    """Return a copy of a run's view with an additional layer that shows a text beside each node in ``words``."""
     ends_us = [seen.duration_us] * len(words)
     name_rows = table(node=list(words), until_us=ends_us, from_us=[0] * len(words), text=range(len(words)))
     return replace(seen, layers=(*seen.layers, Layer(NAMES, name_rows, (FILL,), "label", words=list(words.values()))))

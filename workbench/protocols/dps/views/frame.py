@@ -1,7 +1,7 @@
 """The dissector of DPS's frames, in the form that the views of all protocols use: a tree of fields.
 
-`dissect` converts the parts that `inspect_message` finds to fields; the entries of a map are its children. For a single
-message `wb.dps.views.inspect_message` shows more: bits, topics and CBOR.
+`dissect` converts the parts that `inspect_message` finds to fields. The field of a CBOR map has the map's entries as
+children. For a single message `wb.dps.views.inspect_message` shows more: bits, topics and CBOR.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,10 @@ _LONGEST_NOTATION = 72
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the decoded fields of a frame, each with its bytes."""
+    """Return the decoded fields of a frame, each with its range of bytes.
+
+    ``broadcast``, whether the frame was broadcast, makes no difference.
+    """
     inspection = inspect_message(frame)
     fields = tuple(_fields(inspection.parts))
     if inspection.error and not any(field.name == NOT_READ for field in fields):

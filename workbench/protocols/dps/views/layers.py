@@ -97,7 +97,7 @@ FILTER = Section("Filter", (("bits", "value", "number"), ("fill", "text", "word"
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return all that the player shows of a run of DPS: layers, curves, and publications that can be followed."""
+    """Return what the player shows of a recorded run of DPS: layers, curves, and the paths of publications."""
     protocol, columns = recorded.run.scenario.protocol, recorded.columns
     mesh = mesh_in(columns, protocol.filter_bits, recorded.duration_us)
     published = published_in(columns, MOST_PATHS)
@@ -178,9 +178,9 @@ def link_ends_layer(mesh: Mesh) -> Layer:
 
 
 def least_sent(mesh: Mesh) -> Table:
-    """Return the shade of each node over time, that of the emptiest filter that the node has sent, as a table.
+    """Return a table of each node's shade over time: the shade of the emptiest filter that the node has sent.
 
-    A row is an interval in which the shade of a node does not change; ``weight`` is the shade, in (0, 1]. A node
+    A row is an interval in which the shade of a node does not change. Column ``weight`` is the shade, in (0, 1]. A node
     without links has the shade of the filter of its own interests. The filters that a node has sent are those received
     at the other ends of its links (`Mesh.halves`).
     """

@@ -7,8 +7,8 @@
 Theory of operation
     ``link_set`` rows of the trace report the state of a link at one of its nodes. ``interests_set`` rows report the
     filter received from a neighbor, or the sum of the node's own interests and all neighbors' filters. ``mesh_id_set``
-    rows report the owner of the lowest mesh id that a neighbor has sent. Each row replaces the value of the row before
-    it. When a link ends, the values received over it end too.
+    rows report the owner of the lowest mesh id that a neighbor has sent: the node that created this id. Each row
+    replaces the value of the row before it. When a link ends, the values received over it end too.
 
     Each end of a link reports a state of the link. The link is *muted* if at least one end reports that state: it
     closes a loop and carries no publications. It is *active* if both ends report that state, and otherwise *pending*.
@@ -95,7 +95,7 @@ class Ends(NamedTuple):
     node         the two nodes, shape (2, rows) like all arrays below
     state        state of the link at each node
     bits, needs  numbers of set bits of the filter, and of its needs, that each node has received over the link
-    owner        owner of the lowest mesh id that each node has received over the link, or `UNKNOWN`
+    owner        node that created the lowest mesh id that each node has received over the link, or `UNKNOWN`
     """
 
     time_us: np.ndarray
@@ -108,7 +108,7 @@ class Ends(NamedTuple):
 
     @property
     def look(self) -> np.ndarray:
-        """State of the whole link after each change, as an index in `LOOKS`; -1 if the link is gone at both ends."""
+        """State of the link after each change: 0 active, 1 muted, 2 pending (see `LOOKS`), -1 gone at both ends."""
         low_state, high_state = self.state
         is_muted = (low_state == automaton.MUTED) | (high_state == automaton.MUTED)
         is_active = (low_state == automaton.ACTIVE) & (high_state == automaton.ACTIVE)
@@ -122,7 +122,8 @@ class Mesh:
 
     ends  states of links
     sums  table of each node's filter: the union of its own interests and those of all its links. A row is an interval
-          without changes; value: number of set bits of the filter, sequence: number of set bits of its needs
+          without changes. Column ``value``: number of set bits of the filter; ``sequence``: number of set bits of its
+          needs (the fuzzy hash that its interests share)
     """
 
     filter_bits: int
@@ -178,9 +179,9 @@ class Mesh:
         return self._end_intervals(lambda side: [shades_of_ends[side]])
 
     def links_at(self, time_us: int) -> dict[tuple[int, int], str]:
-        """Return {(node, neighbor): state} of the links that exist at a time; the state is one of `LOOKS`.
+        """Return {(node, neighbor): state} of the links that exist at a time.
 
-        Each link has one entry, with the lower node first.
+        The state is "active", "muted" or "pending". Each link has one entry, with the lower node first.
         """
         rows = self._rows_at(self.links, time_us)
         ends = _node_pairs(self.links, rows)
@@ -193,7 +194,10 @@ class Mesh:
         return dict(zip(_node_pairs(self.link_ends, rows), _filters(self.link_ends, rows), strict=True))
 
     def sums_at(self, time_us: int) -> dict[int, Filter]:
-        """Return {node: the sum of its own interests and those of its links} at a time, without empty sums."""
+        """Return {node: the union of its own filter and the filters received over its links} at a time.
+
+        Nodes whose union has no set bits are left out.
+        """
         rows = self._rows_at(self.sums, time_us)
         rows = rows[self.sums["value"][rows] > 0]
         return dict(zip(self.sums["node"][rows].tolist(), _filters(self.sums, rows), strict=True))
@@ -279,7 +283,7 @@ def mesh(trace: pa.Table, filter_bits: int, duration_us: int) -> Mesh:
 
 
 def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
-    """Return the mesh of a trace, given its columns; see `mesh`."""
+    """Return the mesh of a trace of DPS with filters of ``filter_bits`` bits, given the trace's columns."""
     rows = columns.where(event=("link_set", "interests_set", "mesh_id_set"))
     rows = rows[columns["time_us"][rows] < duration_us]
     needs_of_words = np.array([int(word) if word.isdigit() else 0 for word in columns.words["detail"]] or [0], np.int32)
@@ -335,9 +339,10 @@ def _compute_ends(reported: Rows) -> Ends:
         return np.where(last_row >= first_rows[settled_rows], last_row, -1)
 
     def last_value(marks: np.ndarray, values: np.ndarray, default: int) -> np.ndarray:
-        """Return, for each row in ``settled_rows``, the value of the last marked row of the same nodes up to this row.
+        """Return, for each row in ``settled_rows``, the value of the last marked row up to this row.
 
-        The result is ``default`` if no such row exists, or if the link has ended since.
+        Only rows with the same two nodes count. ``marks``: whether each row is marked. ``values``: value of each row.
+        The result is ``default`` if no such row is marked, or if the link has ended since.
         """
         row = find_last_row(marks | (is_gone & (node == end)))
         return np.where((row >= 0) & ~is_gone[row], values[row], default)
@@ -382,7 +387,8 @@ def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.nda
     rows  index of the first row of each interval
     ends  end of each interval (µs): the next change of a value or, for the last interval of a key, ``end_us``
 
-    Rows must be `settled`. ``begins``: whether a row is the first of its key. ``times_us``: time of each row.
+    A key is a node or a pair of nodes. Rows must be sorted by key and time, with one row for each time (`settled`).
+    ``begins``: whether a row is the first of its key. ``times_us``: time of each row.
     """
     rows = np.flatnonzero(begins | mark_first(*values))
     until_us = np.full(len(rows), end_us, np.int64)

@@ -99,7 +99,7 @@ class Inspection:
     notation    CBOR in diagnostic notation
     vector      the filter of a publication or the interests of a subscription, or None
     topics      topics to test against the vector
-    hashes      number of bits of a filter that an item of a topic sets
+    hashes      number of bits that each part of a topic sets in a filter
     separators  level separators of topics
     """
 
@@ -131,7 +131,10 @@ class Inspection:
         return next(part for part in self.parts if part.start <= offset < part.end)
 
     def to_html(self) -> str:
-        """Return static HTML: hex bytes with colored parts, a table of parts, diagnostic notation, bits and topics."""
+        """Return static HTML of the inspected message, without scripts.
+
+        It shows the bytes with colored parts, a table of the parts, the CBOR as text, the filter's bits and the topics.
+        """
         from workbench.protocols.dps.views.page import page
 
         return page(self)
@@ -145,9 +148,9 @@ def inspect_message(
 ) -> Inspection:
     """Dissect a message, and return its parts and meaning as an Inspection; a text is read as hexadecimal digits.
 
-    ``topics``: topics to test against the message's filter, besides topics in the message. ``hashes``, ``separators``:
-    parameters of the mesh. Raises ParameterError for a text that is not hexadecimal. Bytes that are not a message do
-    not raise an error; the result describes the problem.
+    ``topics``: topics to test against the message's filter, besides topics in the message. ``hashes``: number of bits
+    that each part of a topic sets in a filter. ``separators``: separators of topics. Raises ParameterError for a text
+    that is not hexadecimal. Bytes that are not a message do not raise an error; the result describes the problem.
     """
     data = _as_bytes(data)
     frame, parts = _unwrap(data)
@@ -199,7 +202,7 @@ def _unwrap(data: bytes) -> tuple[bytes, list[Part]]:
 
 
 def _parts(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
-    """Return the parts of a frame, and append the filters in the frame to ``vectors``.
+    """Divide a frame into parts (fields, with their position and meaning), and append its filters to ``vectors``.
 
     ``offset`` is the position of the frame's first byte in the datagram.
     """
@@ -333,13 +336,13 @@ def diagnostic(data: bytes) -> str:
 
 
 class _Bracket:
-    """An open array, map or tag: its closing bracket and its number of remaining items."""
+    """An unfinished array, map or tag of CBOR: the closing bracket, and the number of items that are still to come."""
 
     def __init__(self, close: str, count: int, is_map: bool = False) -> None:
         self.close, self.count, self.remaining, self.is_map = close, count, count, is_map
 
     def separator(self) -> str:
-        """Return the separator to write before the next item in this bracket, and count this item as written."""
+        """Return the text (": ", ", " or "") to write before the next item, and count this item as written."""
         position = self.count - self.remaining
         self.remaining -= 1
         if not position:

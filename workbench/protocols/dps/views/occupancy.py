@@ -105,10 +105,10 @@ def filter_bits(run: Any, node: int, time_s: float | None = None) -> Occupancy:
 
 @carries_record
 def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int = WIDTH) -> Drawing:
-    """Draw a node's filter: a square for each bit, in the colour of the topics that set it.
+    """Draw a node's Bloom filter: a square for each bit, in the colour of the topics that set it.
 
-    Bits that several topics set are dark; bits of subscriptions that have ended are orange. Raises the errors of
-    `filter_bits`.
+    Bits that several topics set are dark; bits of subscriptions that have ended are orange. ``time_s``: the time
+    (None: the run's end). ``width``: width of the drawing in px. Raises the errors of `filter_bits`.
     """
     occupancy = filter_bits(run, node, time_s)
     column_count, side_px = _choose_grid(occupancy.length, width - 2 * MARGIN)

@@ -162,7 +162,7 @@ def _owners_text(pairs: Sequence[tuple[str, str]]) -> str:
 class TestedTopic(NamedTuple):
     """A topic that was tested against a vector of bits.
 
-    items        the topic's items: (item, positions of its bits)
+    items        the strings that the topic puts into a filter: (string, positions of its bits)
     is_included  whether all bits of the topic are set in the vector; False for a topic without bits
     bits_found   number of the topic's bits that are set in the vector
     bits         number of the topic's bits
@@ -176,10 +176,10 @@ class TestedTopic(NamedTuple):
 
 
 def topic_items(topic: str, as_publication: bool, separators: str = "/", wildcards: bool = True) -> list[str]:
-    """Return the items that a topic puts into a filter.
+    """Return the strings that a topic puts into a filter.
 
-    ``as_publication``: whether it is the topic of a publication, or of a subscription. Raises AttributeFormatError for
-    an invalid topic.
+    ``as_publication``: True for a publication's topic, False for a subscription's. ``wildcards``: whether subscriptions
+    with wildcards can match the publication. Raises AttributeFormatError for an invalid topic.
     """
     if as_publication:
         return publication_items(topic, separators, wildcards)
@@ -210,9 +210,9 @@ def compare_topics(
 
 
 def positions(vector: BitVector, tested: Sequence[TestedTopic]) -> dict[int, list[tuple[str, str]]]:
-    """Return {position: [(topic, item), ...]}: the items that may have set each bit of a vector.
+    """Return {position of a set bit: [(topic, string), ...]}: the strings of tested topics that may have set it.
 
-    The positions ascend. A bit that no included topic explains has an empty list.
+    Only topics whose bits are all set in ``vector`` are considered, so a list may be empty. The positions ascend.
     """
     owners: dict[int, list[tuple[str, str]]] = {position: [] for position in vector.positions()}
     for topic in tested:

@@ -66,7 +66,7 @@ class Published(NamedTuple):
 
     @property
     def frames(self) -> tuple[tuple[int, int, str], ...]:
-        """The two keys (node, sequence, kind of message) of the publication's and its acknowledgements' frames."""
+        """(node, sequence, kind of message) of the frames of the publication, and of those of its acknowledgements."""
         return tuple((self.node, self.sequence, message) for message in (PUBLICATION, ACKNOWLEDGEMENT))
 
 
@@ -116,7 +116,7 @@ class Path:
         return sum(hop.look == look for hop in self.hops)
 
     def nodes(self, look: str) -> list[int]:
-        """Return the nodes with one kind of mark, ascending; ``look`` is one of `MARKS`."""
+        """Return the nodes at which the publication had the result ``look`` (one of `MARKS`), in ascending order."""
         return sorted({mark.node for mark in self.marks if mark.look == look})
 
     def until(self, hops: int) -> Path:
@@ -175,7 +175,7 @@ def publication_path(run: Any, which: int = 0) -> Path:
     published = publications(run.trace)
     if not -len(published) <= which < len(published):
         raise ParameterError(
-            f"publication_path: which is {which!r}; this run has {len(published)} publications, numbered from 0"
+            f"publication_path: `which` is {which!r}; this run has {len(published)} publications, numbered from 0"
         )
     return _paths(Columns(run.trace), [published[which]])[0]
 
@@ -229,7 +229,7 @@ class Steps(NamedTuple):
 
 
 def steps_of(columns: Columns, wanted: Sequence[Published]) -> Steps:
-    """Return the hops and marks of the publications in ``wanted`` from the columns of a trace."""
+    """Return the hops and marks (results at nodes) of the publications in ``wanted`` from the columns of a trace."""
     marks, matches = _marks(columns, wanted)
     return Steps(_hops(columns, wanted, marks), marks, matches)
 
@@ -241,9 +241,9 @@ def _publication_indices(columns: Columns, rows: np.ndarray, wanted: Sequence[Pu
 
 
 def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
-    """Return the frames of the publications in ``wanted``, in the order of sending; columns as in `Steps`.
+    """Return the frames of the publications in ``wanted`` in the order of sending, as a table like `Steps.hops`.
 
-    look     `REPEATED_HOP` for a publication that arrived (`_hops` changes the look of first arrivals),
+    look     kind of hop: `REPEATED_HOP` for every publication that arrived (`_hops` corrects the first arrivals),
              `ACKNOWLEDGED_HOP` for an acknowledgement that arrived, `LOST_HOP` for all other frames
     from_us  time of arrival or loss (µs)
     """
@@ -270,9 +270,10 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
 
 
 def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
-    """Return the frames of the publications in ``wanted`` as hops, in order of arrival; columns as in `Steps`.
+    """Return the frames of the publications in ``wanted`` as a table of hops, in order of arrival (see `Steps`).
 
-    Useful hops are found by following first hops back from each delivery in ``marks``.
+    ``marks``: table of the results at nodes. From each delivery in it, the first hops are followed back to the
+    publisher; these hops are useful.
     """
     hops = _frames(columns, wanted)
     hops = select(hops, argsort(hops["from_us"]))

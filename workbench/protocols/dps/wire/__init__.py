@@ -135,7 +135,7 @@ class SubscriptionAcknowledgement(NamedTuple):
 class Acknowledgement(NamedTuple):
     """An acknowledgement by a subscriber, for the publication with the sequence number ``acknowledged``.
 
-    ``data`` is None if it is encrypted or signed. ``protected`` and ``body`` are those of `Publication`.
+    ``data`` is None if it is encrypted or signed. ``protected`` and ``body`` have the same meaning as in `Publication`.
     """
 
     publication_id: bytes
@@ -247,9 +247,10 @@ def with_secured_body(message: Securable, body: bytes) -> Securable:
 
 
 def with_plain_body(message: Securable, plain: bytes) -> Securable:
-    """Return a secured message with the topics and data in ``plain``, the decrypted or signed bytes.
+    """Return an encrypted or signed message with its topics and data, decoded from its readable content ``plain``.
 
-    ``body`` is unchanged, so that the message is forwarded unchanged. Raises DecodeError if ``plain`` is invalid.
+    The field ``body`` keeps the received bytes, so that the message is forwarded unchanged. Raises DecodeError if
+    ``plain`` is invalid.
     """
     reader = cbor.Reader(plain)
     if isinstance(message, Publication):
@@ -271,9 +272,10 @@ def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
 def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
     """Return (message name, origin, sequence) of a frame from `encode`, for traces.
 
-    For a publication and its acknowledgement, the sequence is ``series << 32 | sequence number``. For other messages
-    it is the sequence number, and the origin is -1. Origin and series are meaningful only if the publication id is from
-    `make_publication_id`. The simulator passes ``broadcast`` to every protocol; DPS ignores it.
+    For a publication and its acknowledgement, the origin is the address of the publisher, and the sequence is
+    ``series << 32 | sequence number``. Both are meaningful only if the publication id is from `make_publication_id`.
+    For other messages, the origin is -1 and the sequence is the sequence number. The simulator passes ``broadcast`` to
+    every protocol; DPS ignores it.
     """
     reader = cbor.Reader(frame)
     message_type = _read_kind(reader)
@@ -312,7 +314,7 @@ def _read_scalars(reader: cbor.Reader) -> Values:
 def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
     """Return the encoded fields (port, path) of a message, which has one of them; the other one is b""."""
     if (message.port is None) == (message.path is None):
-        raise EncodeError(f"port is {message.port!r} and path is {message.path!r}; exactly one of them must be given")
+        raise EncodeError(f"the message has port {message.port!r} and path {message.path!r}; give exactly one of them")
     if message.path is None:
         return fields.number(fields.PORT, message.port, fields.U16), b""
     return b"", cbor.unsigned(fields.PATH) + fields.text(message.path)
@@ -403,7 +405,7 @@ def _skip_cose_item(reader: cbor.Reader) -> bool:
     tag_at = reader.at
     tag_number = reader.tag("encrypted item")
     if tag_number not in TAGS:
-        raise DecodeError(f"byte {tag_at}: the fifth item has tag {tag_number}; a COSE item has 16, 18 or 96")
+        raise DecodeError(f"byte {tag_at}: the fifth item has tag {tag_number}; a COSE item has tag 16, 18 or 96")
     reader.skip("encrypted item")
     return True
 

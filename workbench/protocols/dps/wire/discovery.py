@@ -68,7 +68,7 @@ def encode_addresses(addresses: Sequence[str]) -> bytes:
 def decode_addresses(payload: bytes) -> list[str]:
     """Return the addresses in the payload of a registration; raise DecodeError for other bytes.
 
-    Bytes of an address that are not UTF-8 become lone surrogates.
+    If an address is not UTF-8, its invalid bytes become lone surrogates.
     """
     reader = cbor.Reader(payload)
     address_count = reader.unsigned("the number of addresses", MOST_ADDRESSES)

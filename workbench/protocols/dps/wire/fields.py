@@ -1,7 +1,7 @@
 """The fields of DPS's messages: their keys in the CBOR maps, writers for each, and a reader for a map of them.
 
-`workbench.protocols.dps.wire` lists the fields of each message. Times are whole seconds, up to 32,767. Bytes of a text
-that are not UTF-8 become lone surrogates, and the same bytes again when the text is written.
+`workbench.protocols.dps.wire` lists the fields of each message. Times are whole seconds, up to 32,767. In a received
+text, bytes that are not UTF-8 become lone surrogates; writing the text restores the bytes.
 """
 
 from __future__ import annotations

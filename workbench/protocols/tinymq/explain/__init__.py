@@ -21,9 +21,9 @@ HARMLESS = ("duplicate", "repeated")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence about undelivered readings whose publishers cannot be reached by a query.
+    """Yield a sentence about the undelivered readings whose publishers cannot be reached by the subscriber's query.
 
-    These are readings without a path from the subscriber to the publisher. ``missing``: all undelivered readings.
+    The network has no path from the subscriber to these publishers. ``missing``: all undelivered readings.
     """
     yield from unheard(missing, "a query")
 
@@ -60,8 +60,9 @@ def _find_last_step(
 ) -> Step | None:
     """Return the last step of an event or notification, or None if the trace does not prove which step was the last.
 
-    ``own_copies``: the copies of the event or notification; ``copies``: position of a trace row -> copies to which the
-    row may belong. A step is not proven to be the last if a later row may belong to one of ``own_copies``.
+    A copy is the event in one tree, or its notification to one sink. ``own_copies``: the copies to follow; ``copies``:
+    position of a trace row -> copies to which the row may belong. A step is not proven to be the last if a later row
+    may belong to one of ``own_copies``. ``trail``: all trace rows about the reading.
     """
     steps: list[Step] = []
     for copy in own_copies:
@@ -93,7 +94,7 @@ def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
-    """Return [row] with the first row, after the row ``matched``, in which a matching query was stored, or [].
+    """Return the first trace row after ``matched`` in which a matching query was stored, as a list of at most 1 row.
 
     ``matched``: the trace row in which a rendezvous node matched the event. Only rows of this node count, with a query
     of the pair's subscriber.

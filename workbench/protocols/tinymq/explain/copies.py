@@ -29,8 +29,8 @@ Copies = frozenset[Copy]
 class _Frame:
     """A frame that waits at a node to be sent.
 
-    copies: the copies of the event to which the frame may belong; made_us: time in µs at which the frame was made;
-    ``neighbor``: the frame's receiver, or None before the frame is sent.
+    copies: copies of an event, one of which the frame carries; made_us: time in µs at which the frame was made;
+    ``neighbor``: the frame's receiver, None before the frame is sent.
     """
 
     def __init__(self, copies: Copies, made_us: int) -> None:
@@ -49,7 +49,9 @@ class _Frame:
 
 
 class CopyRows:
-    """A table of the copies of an event to which each of the event's trace rows may belong.
+    """A table that assigns to each trace row about an event the copies of the event to which the row may belong.
+
+    A copy is the event on its path in one tree, or its notification to one sink.
 
     ``copies_by_row``: position of a row in the trace -> set of copies. ``rows``: the rows about the event and its
     notifications. ``sinks``: a function that takes a row "event_matched"; it returns the sinks to which the row's node
@@ -103,9 +105,9 @@ class CopyRows:
         return self._copies_of_node(row) if copies is None else copies
 
     def _copies_just_received(self, row: Row) -> Copies | None:
-        """Return the copies in the frame that a row's node has just received.
+        """Return the copies to which a received frame may belong, if its reception caused the trace row ``row``.
 
-        Returns None if that frame did not cause the row.
+        Returns None if the row's node has not just received a frame that caused the row.
         """
         if self._last_received is None:
             return None
@@ -119,11 +121,11 @@ class CopyRows:
         return copies if is_same_message else None
 
     def _copies_of_node(self, row: Row) -> Copies:
-        """Return the copies that a row's node has held so far, of the row's message type (event or notification)."""
+        """Return the copies that the row's node has had so far, of the row's message type (event or notification)."""
         return frozenset(copy for copy in self._copies_by_node.get(row.node, ()) if copy[0] == row.message)
 
     def _match(self, index: int, row: Row) -> Copies:
-        """Assign copies to the rows "forwarded" of the notifications that a rendezvous node makes for an event.
+        """Find the copy to which each row "forwarded" after an "event_matched" belongs: a notification to one sink.
 
         ``row``: the row "event_matched"; ``index``: its index in the rows about the event. Returns an empty set,
         because the row "event_matched" itself belongs to no copy.
@@ -147,10 +149,10 @@ class CopyRows:
         return frozenset()
 
     def _forward(self, row: Row) -> Copies:
-        """Return the copies to which a row "forwarded" may belong.
+        """Return the copies of an event to which a trace row "forwarded" may belong.
 
         If the node forwards a message that it has just received, these are the copies in the received frame. If the
-        publisher sends its own event, the result is a new copy. Otherwise it is all copies that the node has held.
+        publisher sends its own event, the result is a new copy. Otherwise, it is all copies that the node has had.
         """
         copies = self.copies_by_row.get(row.position)
         if copies is None:
@@ -170,7 +172,7 @@ class CopyRows:
         return copies
 
     def _send(self, index: int, row: Row) -> Copies:
-        """Return the copies to which a row "sent" or "given_up" may belong: the copies of all frames that fit it."""
+        """Return the copies to which a trace row "sent" or "given_up" may belong: those of all fitting frames."""
         self._last_received = self._last_sent = None
         frames = self._frames_by_node.setdefault(row.node, [])
         candidates = [] if row.node in self._unclear_nodes else self._candidates(row, frames)
@@ -226,10 +228,10 @@ class CopyRows:
         return False
 
     def _candidates(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
-        """Return the frames to which a row "sent" or "given_up" of their node may belong.
+        """Return the frames of a node to which ``row``, a trace row "sent" or "given_up", may belong.
 
-        ``frames``: the frames that wait at the node. The result has those up to the first that will certainly be sent,
-        and the frames that the protocol may send again. It is empty if the node was down meanwhile.
+        ``frames``: the frames that wait at the node, oldest first. The result has the waiting frames up to the first
+        that is certainly sent, and frames that may be sent again. It is empty if the node was down meanwhile.
         """
         first_sure_index = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
         earliest_made_us = min((frame.made_us for frame in frames), default=row.time_us)
@@ -241,7 +243,7 @@ class CopyRows:
         return [frame for frame in (*frames[: first_sure_index + 1], *repetitions) if frame.fits(row)]
 
     def _note_repetitions(self, node: int, frames: list[_Frame]) -> None:
-        """Record frames of a node as frames that the protocol may send again, not before its retry interval is over.
+        """Record that the protocol may send these frames of a node again, after its retry interval.
 
         If the protocol sends no frame again (``retries`` is 0), do nothing.
         """

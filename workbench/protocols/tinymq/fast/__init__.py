@@ -84,9 +84,9 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Return whether the pools have free rows for the next event of the run, and no problem has occurred.
+    """Return whether the arrays have enough free rows for the next event of the run, and no problem has occurred.
 
-    Also store the number of free rows that each pool needs in ``state.numbers[Number.NEEDED]``.
+    Also store the number of free rows that each array needs in ``state.numbers[Number.NEEDED]``.
     """
     needed_rows = state.least_room + core.numbers[twin.Number.MORE]
     state.numbers[Number.NEEDED] = needed_rows
@@ -128,7 +128,7 @@ def receive(core, state, i, sender, message, header, broadcast, now):
     """Process a frame that node ``i`` receives from node ``sender``.
 
     ``message``: row of the frame's message; ``header``: the frame's number and direction, and whether it requests an
-    ack (see `unicast`); ``broadcast``: whether the frame is a broadcast.
+    ack; ``broadcast``: whether the frame is a broadcast.
     """
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(header), now)
 
@@ -137,7 +137,8 @@ def receive(core, state, i, sender, message, header, broadcast, now):
 def sent(core, state, i, receiver, message, header, ok, now):
     """Process the radio's report about a unicast frame of node ``i``.
 
-    ``ok``: whether the radio of ``receiver`` acknowledged the frame; ``header``: as for `receive`.
+    ``ok``: whether the radio of ``receiver`` acknowledged the frame; ``header``: the frame's number and direction, and
+    whether it requests an ack.
     """
     if state.uses_reports:
         _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(header), np.int64(ok), now)
@@ -348,7 +349,7 @@ def _send_due_queries(core, state, i, now):
 
 @compiled
 def _plan_wake_up(core, state, i, now):
-    """End a call of node ``i``: log changed zones, set its next wake-up, and reserve room for its next call."""
+    """Finish an input of node ``i``: log changed zones, set the next wake-up, and reserve rows for the next input."""
     node = state.nodes[i]
     if node.is_changed:
         log_zones(core, state, i, now)

@@ -1,4 +1,4 @@
-"""Functions for keys, universes, regions and boxes, compiled: `tinymq.zones`, and boxes of `tinymq.mapping`.
+"""Functions for keys, universes, regions and boxes: compiled versions of `tinymq.zones` and `tinymq.mapping`.
 
 The table ``keys`` stores each key once, as a row. The row of a child's key contains the row number of its parent's key
 and the child's slot. So keys may have any length, equal keys have equal row numbers, and the prefixes of a key are the
@@ -18,7 +18,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def child_key(state, parent, slot):
-    """Return the row in ``keys`` of the key of the child in a slot; add the row if it does not exist.
+    """Return the row in ``keys`` of the key that a parent's child with the number ``slot`` gets; add a missing row.
 
     ``parent``: the row of the parent's key.
     """
@@ -78,7 +78,7 @@ def last_in_universe(state, low, length):
 
 @compiled
 def is_prefix(state, prefix, key):
-    """Return whether ``key`` begins with ``prefix``; both are rows of ``keys``."""
+    """Return whether one key begins with another; ``key``, ``prefix``: their rows in ``keys``."""
     keys = state.keys
     prefix_length = keys[prefix].length
     while keys[key].length > prefix_length:
@@ -91,7 +91,7 @@ def is_prefix(state, prefix, key):
 
 @compiled
 def load(state, message, row):
-    """Copy a message's region into a row of ``scratch``, the array in which regions are computed."""
+    """Copy a message's region into row ``row`` of ``scratch``, the array in which regions are computed."""
     interval_count = state.fields[message].intervals
     for k in range(interval_count):
         state.scratch[row, k, 0] = state.regions[message, k, 0]
@@ -101,7 +101,7 @@ def load(state, message, row):
 
 @compiled
 def save(state, row, message):
-    """Set a message's region to the region in a row of ``scratch``."""
+    """Set a message's region to the region in row ``row`` of ``scratch``."""
     interval_count = state.scratch_counts[row]
     for k in range(interval_count):
         state.regions[message, k, 0] = state.scratch[row, k, 0]
@@ -111,7 +111,7 @@ def save(state, row, message):
 
 @compiled
 def intersect(state, source, row, low, high):
-    """Write the part of a region that lies in [low, high] from scratch row ``source`` into scratch row ``row``.
+    """Cut the region in row ``source`` of ``scratch`` to the strings in [low, high], and write it into row ``row``.
 
     ``source`` and ``row`` may be the same.
     """
@@ -128,7 +128,7 @@ def intersect(state, source, row, low, high):
 
 @compiled
 def overlaps(state, row, low, high):
-    """Return whether the region in a row of ``scratch`` contains a string in [low, high]."""
+    """Return whether the region in row ``row`` of ``scratch`` contains a string in [low, high]."""
     for k in range(state.scratch_counts[row]):
         if state.scratch[row, k, 0] <= high and low <= state.scratch[row, k, 1]:
             return True
@@ -149,7 +149,7 @@ def is_region_within(state, message, key):
 
 @compiled
 def subtract(state, row, low, high):
-    """Remove the strings in [low, high] from the region in a row of ``scratch``.
+    """Remove the strings in [low, high] from the region in row ``row`` of ``scratch``.
 
     Sets the problem TOO_MANY_INTERVALS if the region would have more than MOST_INTERVALS intervals.
     """
@@ -187,7 +187,7 @@ def subtract(state, row, low, high):
 
 @compiled
 def unite(state, message, row):
-    """Add the region in a row of ``scratch`` to a message's region; the content of that row is lost."""
+    """Add the region in row ``row`` of ``scratch`` to a message's region; the content of that row is lost."""
     regions, interval_count = state.regions, state.fields[message].intervals
     for k in range(interval_count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
@@ -231,9 +231,9 @@ def _leading_bits(state, number, dimension):
 
 @compiled
 def first_cell(state, box, at_least):
-    """Return the lowest string of a box (row of ``boxes``) that is not below ``at_least``, or NONE.
+    """Return the lowest string of a box that is not below ``at_least``; NONE if the box has no such string.
 
-    Strings are integers. See `Mapping.first_cell`.
+    Strings are integers. ``box``: a row of ``boxes``, with a range of cells in each dimension.
     """
     boxes = state.boxes
     for dimension in range(len(state.dimension_bits)):
@@ -262,7 +262,7 @@ def clip(state, box, row):
     """Raise the lowest string of each interval of a region to the first string of a box in that interval.
 
     Intervals that contain no string of the box are removed. ``row``: the region's row of ``scratch``; ``box``: row of
-    ``boxes``. See `Mapping.clip`.
+    ``boxes``, with a range of cells in each dimension.
     """
     scratch = state.scratch
     interval_count = 0

@@ -1,4 +1,4 @@
-"""The state of the nodes of a fast TinyMQ network: arrays, and the fields of their rows.
+"""The state of TinyMQ's nodes on the fast engine: arrays, and the fields of their rows.
 
 A node is identified by its *index*, i. A *link* is an arc as its receiver sees it: node i hears its neighbors at the
 links in_first[i]:in_first[i + 1], in ascending order of senders. A node has ``positions_per_node`` *positions* in
@@ -54,7 +54,7 @@ class Reason(twin.Reasons):
 
 
 class Message(twin.Messages):
-    """TinyMQ's message types: the values of ``name`` in a message's row."""
+    """TinyMQ's message types: the numbers in the field ``name`` of a message's row."""
 
     INFO = auto()
     ACK = auto()
@@ -271,7 +271,7 @@ PATH = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int64)], 
 class Number(twin.Codes):
     """Indexes of the array ``numbers``, the counters of the state.
 
-    KEYS, RECENTS and PATHS: the number of used rows in each of these tables. Each pool of rows (``pendings``,
+    KEYS, RECENTS and PATHS: the number of used rows in each of these tables. Each array with free rows (``pendings``,
     ``waitings``, ``storeds``) has two entries: the index of its first free row, and the number of its free rows.
     """
 

@@ -1,7 +1,7 @@
 """TinyMQ's messages, compiled: functions that create and copy their rows and compute the sizes of their frames.
 
-The twin encodes no frames; it needs only their sizes. Messages that differ in any field have rows of their own. Each
-function that makes or copies a message returns its row, with one reference that the caller releases.
+The fast engine encodes no frames; it needs only their sizes. Messages that differ in any field have rows of their own.
+Each function that makes or copies a message returns its row, with one reference that the caller releases.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def has_room_for(core, state, needed):
-    """Return whether each pool has at least ``needed`` free rows."""
+    """Return whether each array of frames, messages, queries, keys and recent ids has ``needed`` free rows."""
     numbers = state.numbers
     return (
         numbers[Number.FREE_PENDINGS] >= needed
@@ -28,7 +28,7 @@ def has_room_for(core, state, needed):
 
 @compiled
 def lacks_room(core, state, i):
-    """Return whether the pools may have too few free rows for node ``i`` to process one more message.
+    """Return whether the arrays may have too few free rows for node ``i`` to process one more message.
 
     If so, set the problem TOO_LITTLE_ROOM (see `Problem`), which ends the run.
     """
@@ -48,13 +48,13 @@ def lacks_room(core, state, i):
 
 @compiled
 def address_of(core, i):
-    """Return the address of node ``i`` as the trace stores it; NONE for a negative index."""
+    """Return the address of node ``i``, or NONE if ``i`` is negative and stands for no node."""
     return NONE if i < 0 else core.addresses[i]
 
 
 @compiled
 def make_join(core, state, tree):
-    """Make a join, which requests a position in a tree; return its message row."""
+    """Make a join, which requests a position in a tree; return its row of ``messages``."""
     message = twin.take_message(core, Message.JOIN, NONE, 0, NONE, 0, 0)
     state.fields[message].tree = tree
     return message
@@ -62,13 +62,13 @@ def make_join(core, state, tree):
 
 @compiled
 def make_probe(core):
-    """Make a probe, a message that only requests an acknowledgement; return its message row."""
+    """Make a probe, a message that only requests an acknowledgement; return its row of ``messages``."""
     return twin.take_message(core, Message.PROBE, NONE, 0, NONE, 0, 0)
 
 
 @compiled
 def make_refusal(core, state):
-    """Make a refusal, which lets the receiver send the refused frame again later; return the refusal's message row."""
+    """Make a refusal, an answer after which the frame's sender repeats it later; return its row of ``messages``."""
     message = twin.take_message(core, Message.REFUSAL, NONE, 0, NONE, 0, 0)
     measure(core, state, message)
     return message
@@ -76,7 +76,7 @@ def make_refusal(core, state):
 
 @compiled
 def make_grant(core, state, tree, epoch, key):
-    """Make a grant, which gives a child its key in a tree; return its message row."""
+    """Make a grant, which gives a child its key in a tree; return its row of ``messages``."""
     message = twin.take_message(core, Message.GRANT, NONE, 0, NONE, 0, 0)
     fields = state.fields[message]
     fields.tree = tree
@@ -87,10 +87,10 @@ def make_grant(core, state, tree, epoch, key):
 
 @compiled
 def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key):
-    """Make the query of a subscription of node ``i`` for a tree; return its message row.
+    """Make the query of a subscription of node ``i`` for a tree; return its row of ``messages``.
 
-    The caller writes the query's region. ``sink_tree``, ``sink_key``: the sink's position, to which notifications are
-    routed.
+    The caller writes the query's region. ``sink_tree``, ``sink_key``: the sink's tree and its key there, to which
+    notifications are routed.
     """
     query_number = core.subscriptions[subscription].number
     message = twin.take_message(core, Message.QUERY, core.addresses[i], query_number, NONE, 0, 0)
@@ -110,7 +110,7 @@ def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key)
 
 @compiled
 def make_event(core, state, i, content, number, publication):
-    """Make the event of a publication of node ``i``; return its message row.
+    """Make the event of a publication of node ``i``; return its row of ``messages``.
 
     The caller writes the event's tree and region. ``content``: row of the publication's content; ``number``: the
     event's sequence number; ``publication``: number of the publication in the run.
@@ -127,7 +127,7 @@ def make_event(core, state, i, content, number, publication):
 
 @compiled
 def make_notification(core, state, event, query):
-    """Make the notification of ``event`` for the sink of ``query``, a stored query; return its message row."""
+    """Make the notification of ``event`` for the sink of the stored query ``query``; return its row of ``messages``."""
     event_message = core.messages[event]
     message = twin.take_message(
         core, Message.NOTIFICATION, event_message.origin, event_message.sequence, event_message.content, 0, 0
@@ -178,7 +178,7 @@ def tree_of(core, state, message):
 
 @compiled
 def is_within(core, state, message, key):
-    """Return whether a message is only for the node with the key in row ``key`` of ``keys``, or for its descendants."""
+    """Return whether a message is only for the node with the key in row ``key`` of ``keys`` and its descendants."""
     if core.messages[message].name == Message.NOTIFICATION:
         return is_prefix(state, key, state.fields[message].sink_key)
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)
@@ -186,7 +186,7 @@ def is_within(core, state, message, key):
 
 @compiled
 def key_B(state, key):
-    """Return the number of bytes that a key's bits occupy in a frame."""
+    """Return the number of bytes that a key's bits occupy in a frame; ``key``: the key's row in ``keys``."""
     return (state.keys[key].length + 7) >> 3
 
 
@@ -216,7 +216,7 @@ def set_size(core, state, message, size_B):
 
 @compiled
 def drop_message(core, state, i, previous_hop, message, reason, now):
-    """Log that node ``i`` dropped a message, as `TinyMQNode.drop_message` does; ``reason``: a value of `Reason`."""
+    """Log that node ``i`` dropped a message from ``previous_hop``; ``reason``: a value of `Reason`."""
     _drop(core, i, previous_hop, message, np.int64(reason), now)
 
 
@@ -227,7 +227,7 @@ def _drop(core, i, previous_hop, message, reason, now):
 
 @compiled
 def reserve_room(core, state, i):
-    """Reserve room in the pools for all messages that the next call of node ``i`` may send."""
+    """Reserve free rows for all messages that node ``i`` may send while it processes its next input."""
     node = state.nodes[i]
     parts_per_message, trees, positions_per_node = state.most_parts + 1, state.trees, state.positions_per_node
     stored_count, pending_count = node.stored.count, node.pending.count

@@ -1,4 +1,4 @@
-"""Processing of queries, events and notifications at a node, compiled: `tinymq.node` and `tinymq.rendezvous`."""
+"""Processing of queries, events and notifications: compiled versions of `tinymq.node` and `tinymq.rendezvous`."""
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def send_waiting(core, state, i, now):
 
 @compiled
 def hold_event(core, state, i, peer, message, now):
-    """Log that node ``i`` holds an event, unless that has been logged before; ``peer``: the previous hop."""
+    """Log that node ``i`` has an event, unless it has logged this before; ``peer``: the node that sent the event."""
     fields, node = state.fields[message], state.nodes[i]
     id = event_id(i, fields.publication)
     row = find(state.recents, id)
@@ -119,7 +119,7 @@ def hold_event(core, state, i, peer, message, now):
 def deliver(core, state, i, peer, message, now):
     """Deliver an event to the matching subscriptions of node ``i``, or drop the event if it was delivered before.
 
-    ``peer``: the previous hop.
+    ``peer``: the node from which the event came.
     """
     id = event_id(i, state.fields[message].publication)
     row = find(state.recents, id)
@@ -241,7 +241,7 @@ def _route(core, state, i, message, previous_hop, now):
 
 @compiled
 def route(core, state, i, message, previous_hop, now):
-    """Forward a query, event or notification to its tree or within it, or keep the message until it can be routed."""
+    """Send a query, event or notification to its next hops, or keep the message until it can be routed."""
     if lacks_room(core, state, i):
         return
     name = core.messages[message].name
@@ -295,9 +295,10 @@ def reroute_pending(core, state, i, now):
 
 @compiled
 def _send_parts(core, state, i, position, message, previous_hop, count, now):
-    """Send the ``count`` parts that `split` made of a query or event to their next hops; keep the part for node ``i``.
+    """Send the copies that `split` made of a query or event to their next hops, each with a part of its region.
 
-    Node ``i`` stores its own part of a query, and matches its own part of an event.
+    ``count``: the number of parts, one of which may be for node ``i`` itself. The node then stores the query or matches
+    the event in that part.
     """
     neighbor_count = 0
     for k in range(count):
@@ -459,7 +460,7 @@ def key_changed(core, state, i, position, now):
 
 @compiled
 def _previous_row(state, i, stored):
-    """Return the row before ``stored`` in node ``i``'s list of stored queries (rows of ``storeds``), or NONE."""
+    """Return the row before row ``stored`` in node ``i``'s list of stored queries; NONE if the row is the first."""
     previous_row, row = NONE, state.nodes[i].stored.first
     while row != stored:
         previous_row, row = row, state.storeds[row].next

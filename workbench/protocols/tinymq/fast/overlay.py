@@ -73,7 +73,7 @@ def note_heard(state, link, now):
 
 @compiled
 def note_answer(core, state, i, sender, link, now):
-    """Record that the neighbor ``sender`` hears node ``i``, as a unicast frame or an acknowledgement from it proves."""
+    """Record that the neighbor ``sender`` hears node ``i``; its unicast frame or acknowledgement has proved this."""
     neighbor = state.neighbors[link]
     if neighbor.is_known and not neighbor.hears_us:
         neighbor.hears_us = 1
@@ -98,7 +98,7 @@ def _keep_distances(state, link, message):
 
 @compiled
 def take_info(core, state, i, sender, link, message, now):
-    """Update the neighbors, distances, children and keys of node ``i`` from a neighbor's info.
+    """Update the neighbors, distances, children and keys of node ``i`` from a neighbor's info (status broadcast).
 
     ``link``: the link on which node ``i`` hears the neighbor ``sender``.
     """
@@ -149,7 +149,7 @@ def _note_position(state, link, offset, message, now):
 
 @compiled
 def _is_parent(state, i, message):
-    """Return whether an info's sender names node ``i`` as its parent."""
+    """Return whether the sender of an info (status broadcast) names node ``i`` as its parent."""
     is_parent = False
     for offset in range(state.positions_per_node):
         announced_position = state.info_positions[message, offset]
@@ -159,7 +159,7 @@ def _is_parent(state, i, message):
 
 @compiled
 def _find_in_info(state, message, tree):
-    """Return the offset, in ``info_positions``, of the position that an info announces in a tree, or NONE."""
+    """Return the offset in ``info_positions`` of the position in ``tree`` that an info announces, NONE without one."""
     offset = offset_of(state, tree)
     announced_position = state.info_positions[message, offset]
     return offset if announced_position.is_announced and announced_position.tree == tree else NONE
@@ -221,11 +221,11 @@ def _break_path(core, state, i, tree, now):
 
 @compiled
 def _take_claim(core, state, i, position, link, message, info_offset, now):
-    """Remove a child whose info names another parent; grant a key to a neighbor that announces a wrong one.
+    """Correct node ``i``'s children after a neighbor's info (status broadcast).
 
-    A neighbor that names node ``i`` as its parent must announce the key that node ``i`` has granted.
-    ``position``: row of the node's position in a tree; ``info_offset``: offset of the neighbor's position in that tree
-    in the info, or NONE.
+    Remove a child whose info names another parent. Grant a key again to a neighbor that announces a wrong key as child.
+    ``position``: row of the node's position in a tree; ``info_offset``: offset in the info of the neighbor's
+    position in that tree, NONE if the info has no such position.
     """
     position_record, offset = state.positions[position], position - i * state.positions_per_node
     slot = state.children[link, offset].slot
@@ -268,7 +268,7 @@ def _announce_change(core, state, i, now):
 
 @compiled
 def plan_info(core, state, i, now):
-    """Plan to send an info after a short random delay, unless an info is already planned."""
+    """Plan to send an info (status broadcast) after a short random delay, unless one is already planned."""
     node = state.nodes[i]
     if node.info_due_us == NONE:
         node.info_due_us = now + state.gather_us // 2 + twin.stream_below(core, i, state.gather_us // 2 + 1)
@@ -303,7 +303,7 @@ def _plan_repetition(core, state, i, now):
 
 @compiled
 def _write_info(state, i, message):
-    """Write node ``i``'s positions and distances into an info; return their size in bytes."""
+    """Write node ``i``'s positions and distances into an info (status broadcast); return their size in bytes."""
     size_B = 0
     for offset in range(state.positions_per_node):
         position_record, announced_position = (
@@ -329,10 +329,10 @@ def _write_info(state, i, message):
 
 @compiled
 def _name_neighbors(state, i, message, now):
-    """Choose neighbors, and write them into an info of node ``i``; return the size of their list in bytes.
+    """Choose neighbors, and list them in an info (status broadcast) of node ``i``; return the list's size in bytes.
 
-    A neighbor is chosen if it may not know that node ``i`` hears it. The neighbors are written in the order in which
-    they are chosen, not sorted as in `Overlay.choose_named`.
+    A neighbor is chosen if it may not know that node ``i`` hears it. The info has the neighbors in the order of
+    choice; `Overlay.choose_named` sorts them instead.
     """
     limit, named_count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while named_count < limit:
@@ -383,9 +383,9 @@ def look_for_parent(core, state, i, now):
 
 @compiled
 def _join_best(core, state, i, offset, now):
-    """Plan a join of node ``i`` to the best possible parent among its neighbors, if any may be the parent.
+    """Plan a join of node ``i`` to the best parent among its neighbors, if any of them may be the parent.
 
-    ``offset``: which of the node's rows of ``positions`` needs a parent (see `positions.offset_of`).
+    ``offset``: which of the rows of ``positions`` of the node (0, 1, ...) needs a parent.
     """
     best_link = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
@@ -439,10 +439,10 @@ def take_join(core, state, i, child, tree, now):
 
 @compiled
 def _adopt(core, state, i, position, link, slot, now):
-    """Grant a child the key of ``slot``, or of the first free slot if ``slot`` is too large or another child has it.
+    """Grant a child the key that belongs to a slot, a child's number at its parent.
 
-    Returns False if that key would be too long, else True. ``position``: row of node ``i``'s position in the tree;
-    ``link``: the link on which the node hears the child.
+    If ``slot`` is too large or another child has it, the first free slot is used. Returns False if the key would be
+    too long, else True. ``position``: row of node ``i``'s position in the tree; ``link``: the link from the child.
     """
     if lacks_room(core, state, i):
         return False
@@ -503,9 +503,9 @@ def take_grant(core, state, i, parent, message, now):
 
 @compiled
 def _forget_one_way_distances(state, i):
-    """Remove node ``i``'s distances whose next hop is not known to hear the node.
+    """Remove node ``i``'s paths to roots (its distances) whose next hop is not known to hear the node.
 
-    Such distances are useful only before the node has a position, because it sends no messages until then.
+    Such paths are useful only before the node has a position in a tree, because it sends no messages until then.
     """
     for tree in range(state.trees):
         next_hop = state.distances[i, tree].next_hop
@@ -517,7 +517,7 @@ def _forget_one_way_distances(state, i):
 
 @compiled
 def _move_position(state, i, position, tree):
-    """Make a position of node ``i`` (a row of ``positions``) its position in ``tree``, without a key yet."""
+    """Move node ``i``'s position in row ``position`` to another tree, without a key yet."""
     position_record = state.positions[position]
     if position_record.is_used:
         state.left_epochs[i, position_record.tree] = max(
@@ -680,7 +680,7 @@ def earlier_time(time, other):
 
 @compiled
 def next_due_us(state, i):
-    """Return the time (µs) of the next due task of node ``i``'s overlay, or NONE."""
+    """Return the time (µs) of the next task that node ``i``'s overlay has planned; NONE if no task is planned."""
     node = state.nodes[i]
     due_us = earlier_time(earlier_time(node.info_due_us, node.repeat_us), node.tick_us)
     for position in range(i * state.positions_per_node, (i + 1) * state.positions_per_node):
@@ -756,9 +756,10 @@ def _tick(core, state, i, now):
 
 @compiled
 def _probe_silent(core, state, i, now):
-    """Send a probe to each parent, child and next hop of node ``i`` whose silence puts it in doubt.
+    """Send a probe to each parent, child and next hop of node ``i`` that has been silent for too long.
 
-    See `rules.is_in_doubt`. The infos of these neighbors may have been lost.
+    The neighbor may be alive, and only its infos (status broadcasts) lost. `rules.is_in_doubt` defines how long is too
+    long.
     """
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor_record = state.neighbors[link]

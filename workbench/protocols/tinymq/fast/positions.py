@@ -1,4 +1,4 @@
-"""Access to a node's positions in trees, children, neighbors and distances, compiled."""
+"""Compiled functions that read and change a node's positions in trees, children, neighbors and distances."""
 
 from workbench.protocols.tinymq.fast.memory import BROKEN_PATH, NO_KEY, NO_PATH, NO_TREE
 from workbench.protocols.tinymq.wire import U16
@@ -21,13 +21,13 @@ def link_from(state, i, sender):
 
 @compiled
 def offset_of(state, tree):
-    """Return the offset, among the rows of ``positions`` of one node, of the row for a tree."""
+    """Return the offset of a tree's row among the rows that one node has in ``positions``."""
     return tree if state.every_tree else 0
 
 
 @compiled
 def position_in(state, i, tree):
-    """Return the row of node ``i``'s position in a tree, with or without a key, or NONE."""
+    """Return the row of node ``i``'s position in a tree, with or without a key; NONE if it has no position there."""
     position = i * state.positions_per_node + offset_of(state, tree)
     position_record = state.positions[position]
     return position if position_record.is_used and position_record.tree == tree else NONE
@@ -35,7 +35,7 @@ def position_in(state, i, tree):
 
 @compiled
 def keyed_position_in(state, i, tree):
-    """Return the row of node ``i``'s position in a tree if the position has a key now, or NONE."""
+    """Return the row of node ``i``'s position in a tree; NONE if the node has no key there now."""
     position = position_in(state, i, tree)
     return NONE if position == NONE or state.positions[position].key == NO_KEY else position
 
@@ -72,16 +72,16 @@ def own_tree(state, i):
 
 @compiled
 def next_hop_to(state, i, tree):
-    """Return node ``i``'s next hop to a tree's root, or NONE without a path; not to be called for the root itself."""
+    """Return the next hop to a tree's root for a node ``i`` other than the root, or NONE if it has no path."""
     hop = state.distances[i, tree].next_hop
     return NONE if hop in (NO_PATH, BROKEN_PATH) else hop
 
 
 @compiled
 def announced_key(state, link, offset, tree):
-    """Return the row of the key in a tree that the neighbor at ``link`` announced in its last info, or NONE.
+    """Return the row of the key in a tree that the neighbor at ``link`` last announced, or NONE if it has no key.
 
-    ``offset``: `offset_of` that tree.
+    ``offset``: the tree's offset among the rows that a node has in ``positions``.
     """
     announced_position = state.announced_positions[link, offset]
     return announced_position.key if announced_position.is_valid and announced_position.tree == tree else NONE
@@ -92,9 +92,9 @@ def announced_key(state, link, offset, tree):
 
 @compiled
 def child_of(state, position, i, neighbor):
-    """Return the link on which node ``i`` hears ``neighbor``, or NONE if the neighbor is not its child at a position.
+    """Return the link on which node ``i`` hears its child ``neighbor``, or NONE if the neighbor is not its child.
 
-    ``position``: row of ``positions``.
+    ``position``: row of the node's position in the tree.
     """
     link = link_from(state, i, neighbor)
     return link if link != NONE and state.children[link, position - i * state.positions_per_node].slot != NONE else NONE
@@ -102,7 +102,7 @@ def child_of(state, position, i, neighbor):
 
 @compiled
 def remove_child(state, position, i, link):
-    """Remove the child at ``link`` from a position (row of ``positions``) of node ``i``, and free its slot."""
+    """Remove the child at ``link`` from the tree position of node ``i`` in row ``position``, and free its slot."""
     child_list, child_rows = (
         state.positions[position].children,
         state.children[:, position - i * state.positions_per_node],
@@ -117,9 +117,9 @@ def remove_child(state, position, i, link):
 
 @compiled
 def add_child(state, position, i, link, slot):
-    """Give the neighbor at ``link`` a slot as a child at a position (row of ``positions``) of node ``i``.
+    """Make the neighbor at ``link`` a child of node ``i``, with the number ``slot`` among the children.
 
-    If the neighbor is a child already, it leaves its former slot.
+    ``position``: row of the node's position in the tree. A neighbor that is a child already leaves its former slot.
     """
     child_list, child_rows = (
         state.positions[position].children,
@@ -137,9 +137,9 @@ def add_child(state, position, i, link, slot):
 
 @compiled
 def has_slot(state, position, i, link, slot):
-    """Return whether a child other than the child at ``link`` has this slot at a position of node ``i``.
+    """Return whether node ``i`` has given a slot (a child's number, which sets its key) to another child.
 
-    ``position``: row of ``positions``.
+    ``position``: row of the node's position in a tree; ``link``: the link from the child that wants the slot.
     """
     child_rows = state.children[:, position - i * state.positions_per_node]
     other_link = state.positions[position].children.first
@@ -152,9 +152,9 @@ def has_slot(state, position, i, link, slot):
 
 @compiled
 def free_slot(state, position, i, link):
-    """Return the lowest free slot of a position of node ``i``, as `zones.free_slot` does.
+    """Return the lowest slot (a child's number, which sets its key) that no child of node ``i`` has.
 
-    The slot of the child at ``link``, if any, counts as free.
+    ``position``: row of the node's position in the tree. The slot of the child at ``link``, if any, counts as free.
     """
     child_rows = state.children[:, position - i * state.positions_per_node]
     slot = 0
@@ -168,7 +168,7 @@ def free_slot(state, position, i, link):
 
 @compiled
 def remove_all_children(state, position, i):
-    """Remove all children at a position (row of ``positions``) that node ``i`` has left."""
+    """Remove all children of node ``i`` in a tree that it has left; ``position``: row of its position in this tree."""
     child_rows = state.children[:, position - i * state.positions_per_node]
     link = state.positions[position].children.first
     while link != NONE:

@@ -1,4 +1,4 @@
-"""Stored queries and the reverse paths of queries, compiled: `tinymq.queries`.
+"""Stored queries and the reverse paths of queries: the compiled version of `tinymq.queries` for the fast engine.
 
 A node's stored queries are a linked list, sorted by (tree, sink, number); each entry refers to its message.
 """
@@ -47,9 +47,9 @@ def note_path(state, i, message, previous_hop):
 
 @compiled
 def path(state, i, message, previous_hop):
-    """Return the next hop of a notification at node ``i`` on its query's reverse path, or NONE.
+    """Return the next hop of a notification on its query's reverse path, or NONE if node ``i`` knows no such path.
 
-    See `QueryStore.path`.
+    A path that leads back to ``previous_hop`` is not used; the path of the query's previous round is tried instead.
     """
     fields = state.fields[message]
     row = find(state.paths, path_id(i, fields.subscription * state.trees + fields.tree))
@@ -82,9 +82,9 @@ def _expiry(query, now):
 
 @compiled
 def store(core, state, i, query, previous_hop, now):
-    """Store or renew a query at node ``i``; if its lease is 0, remove the stored query.
+    """Store or renew a query at node ``i``; if the query's lease is 0, remove the stored query.
 
-    The query's region is in row INSIDE of ``scratch``.
+    Row INSIDE of ``scratch`` has the part of the query's region that the node stores.
     """
     node, fields = state.nodes[i], state.fields[query]
     previous_row, row = NONE, np.int64(node.stored.first)
@@ -118,9 +118,9 @@ def store(core, state, i, query, previous_hop, now):
 
 @compiled
 def _unite_with_inside(core, state, old, copy):
-    """Give the message ``copy`` the union of two regions: that of the message ``old``, and row INSIDE of ``scratch``.
+    """Replace the message ``old`` by ``copy``, and give ``copy`` a larger region.
 
-    The message ``old``, which ``copy`` replaces, is then released.
+    This region is the union of the region of ``old`` and the region in row INSIDE of ``scratch``. ``old`` is released.
     """
     load(state, old, REST)
     save(state, REST, copy)
@@ -132,7 +132,7 @@ def _unite_with_inside(core, state, old, copy):
 def forget(core, state, i, previous, row, now):
     """Remove a stored query of node ``i``.
 
-    ``row``: its row of ``storeds``; ``previous``: the row before it in the node's list, or NONE.
+    ``row``: the query's row of ``storeds``; ``previous``: the row before it in the node's list, NONE for the first row.
     """
     stored_record = state.storeds[row]
     text_number = core.subscriptions[state.fields[stored_record.message].subscription].detail
@@ -159,7 +159,7 @@ def has_ended(stored, now):
 
 @compiled
 def message_to_move(core, state, row, now):
-    """Return a copy of a stored query's message with the remaining lease; the query stays stored.
+    """Return a copy of a stored query's message, with the remaining lease, to send to another node.
 
     ``row``: its row of ``storeds``.
     """

@@ -25,13 +25,13 @@ _BLOCK_BITS = 3  # ids that differ only in this many last bits are stored side b
 
 @compiled
 def heard_id(link, number):
-    """Return the id, in tables of recent ids, of the frame with this number that arrived on a link."""
+    """Return the id under which a table of recent ids stores the frame ``number`` that arrived on a link."""
     return (_HEARD << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 
 @compiled
 def event_id(i, publication):
-    """Return the id, in tables of recent ids, of an event at node ``i``.
+    """Return the id under which a table of recent ids stores an event at node ``i``.
 
     ``publication``: the number of its publication in the run.
     """
@@ -49,7 +49,7 @@ def path_id(i, query):
 
 @compiled
 def find(recents, id):
-    """Return the row of an id in a hash table, or the free row in which it is to be stored."""
+    """Return the row of an id in the hash table ``recents``; for a new id, the free row in which to store it."""
     row_mask = np.int64(len(recents) - 1)
     block_row = np.int64(twin.mix64(np.uint64(id >> _BLOCK_BITS)) >> np.uint64(_BLOCK_BITS + 1)) << _BLOCK_BITS
     row = (block_row | (id & ((1 << _BLOCK_BITS) - 1))) & row_mask
@@ -60,10 +60,10 @@ def find(recents, id):
 
 @compiled
 def put(state, recents, counter, row, id, ordinal, value):
-    """Store an id, with its ordinal and value, in the row of the table ``recents`` that `find` returned.
+    """Store an id in the row of the hash table ``recents`` that `find` returned for it.
 
-    The node must not remember the id at present. ``counter``: index in ``state.numbers`` of the number of ids in the
-    table.
+    ``ordinal``: how many ids of its kind the node had stored before; this shows the age. ``value``: data of the id.
+    ``counter``: index in ``state.numbers`` of the number of ids in the table. The node must not remember the id yet.
     """
     recent_record = recents[row]
     if recent_record.id == 0:
@@ -102,7 +102,8 @@ def count_remembered(recents, listeners, heard, paths, max_known):
 def copy_remembered(old, new, listeners, heard, paths, max_known):
     """Copy the ids that their nodes still remember from the table ``old`` to the empty table ``new``.
 
-    The other arguments are those of `count_remembered`.
+    ``listeners``: the receiver of each link; ``heard``, ``paths`` (n,): how many frames and paths each node has stored;
+    ``max_known``: how many of the latest frames, and of the latest paths, a node remembers.
     """
     for row in range(len(old)):
         old_record = old[row]

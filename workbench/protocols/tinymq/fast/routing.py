@@ -1,4 +1,4 @@
-"""Routing by keys, compiled: the functions of `tinymq.routing`.
+"""Routing by keys: compiled versions of the functions of `tinymq.routing`, for the fast engine.
 
 Rows of ``scratch`` from FIRST_PART on hold the parts into which a message is split.
 """
@@ -26,10 +26,10 @@ NO_NODE = -2  # result of `next_hop_to_key` if no node has the key
 
 @compiled
 def _add_part(state, box, count, neighbor, source, low, high):
-    """Add a part of a message, and return the number of parts, ``count`` or one more.
+    """Add a part of a message for ``neighbor`` (NONE: for this node), unless it contains no string of the box.
 
-    The part is the strings in [low, high] of scratch row ``source``, and goes to ``neighbor`` (NONE: stays at this
-    node). It is not added if it contains no string of the box.
+    The part has the strings in [low, high] of the region in row ``source`` of ``scratch``. ``count``: the number of
+    parts before. Returns the number of parts now: ``count`` or one more.
     """
     part_row = FIRST_PART + count
     intersect(state, source, part_row, low, high)
@@ -43,7 +43,7 @@ def _add_part(state, box, count, neighbor, source, low, high):
 
 @compiled
 def split(core, state, i, position, message):
-    """Split a query or event at node ``i`` by next hop, as `routing.fragments` does; return the number of parts.
+    """Divide the region of a query or event among the next hops from node ``i``; return the number of parts.
 
     ``position``: the row in ``positions`` of the node's position in the message's tree. Part k is then in row
     FIRST_PART + k of ``scratch``, its next hop in ``part_hops[k]``; NONE stands for node ``i``.
@@ -84,10 +84,10 @@ def split(core, state, i, position, message):
 
 @compiled
 def _shortcut_key(state, link, offset, tree):
-    """Return the row, in ``keys``, of the key in a tree of the neighbor at ``link``.
+    """Return the row in ``keys`` of the key that the neighbor at ``link`` has in a tree.
 
-    ``offset``: see `positions.offset_of`. Returns NONE if the neighbor has no key there, is a child, or is not known to
-    hear this node.
+    Returns NONE if the neighbor has no key there, is a child, or is not known to hear this node. ``offset``: the tree's
+    offset among the rows of ``positions`` of a node.
     """
     if not state.neighbors[link].hears_us or state.children[link, offset].slot != NONE:
         return NONE
@@ -96,12 +96,12 @@ def _shortcut_key(state, link, offset, tree):
 
 @compiled
 def _add_shortcuts(state, i, position, box, count):
-    """Add a part for each neighbor in the tree that is nearer than the parent to strings in OUTSIDE.
+    """Add a part of a message for each neighbor that is nearer than the parent to strings outside of the universe.
 
-    Row OUTSIDE of ``scratch`` is the part of the message's region outside of this node's universe. A neighbor is nearer
-    to a string if the neighbor's key is a prefix of that string and longer than the parent's key. The strings of an
-    added part are removed from OUTSIDE. Keys that begin with this node's key need no check: they are prefixes of no
-    string in OUTSIDE. ``count``: the number of parts so far; the result is the new number.
+    Row OUTSIDE of ``scratch`` has these strings: the message's region without node ``i``'s universe. A neighbor is
+    nearer to a string if its key is a prefix of the string and longer than the parent's key. The strings of an added
+    part are removed from OUTSIDE. Keys that begin with this node's key need no check: they are prefixes of no
+    string in OUTSIDE. ``count``: the number of parts before; the result is the number of parts now.
     """
     position_record, offset = state.positions[position], position - i * state.positions_per_node
     parent_length = state.keys[state.keys[position_record.key].parent].length
@@ -186,10 +186,10 @@ def direction_to(state, position, neighbor):
 
 @compiled
 def is_misdirected(core, state, i, message, direction, sender):
-    """Return whether node ``i`` is the wrong receiver of a message from ``sender``: `routing.is_misdirected`.
+    """Return whether node ``i`` is the wrong receiver of a message from ``sender``.
 
-    The node is wrong if it has no position in the message's tree; if ``direction`` is UP and the sender is the node's
-    own parent; or if it is DOWN and the message is not for nodes with keys that begin with this node's key.
+    The node is wrong if it has no position in the message's tree, or if ``direction`` is UP and the sender is the
+    node's own parent. It is also wrong if ``direction`` is DOWN and a target's key does not begin with its key.
     """
     position = position_in(state, i, tree_of(core, state, message))
     if position == NONE:
@@ -202,9 +202,9 @@ def is_misdirected(core, state, i, message, direction, sender):
 
 @compiled
 def is_still_next_hop(core, state, i, message, direction, neighbor):
-    """Return whether node ``i`` would still send a message to ``neighbor``, to which it is pending.
+    """Return whether ``neighbor`` is still a right next hop for a message that node ``i`` has pending to it.
 
-    ``direction``: the direction in which it was sent, UP or DOWN.
+    ``direction``: whether the message goes to the parent (UP) or to a node below node ``i`` (DOWN).
     """
     tree = tree_of(core, state, message)
     position = keyed_position_in(state, i, tree)

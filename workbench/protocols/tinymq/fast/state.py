@@ -1,4 +1,4 @@
-"""Functions that create and enlarge the arrays of a fast TinyMQ network, and compute the sizes of frames."""
+"""Functions that make and enlarge the arrays of TinyMQ's nodes on the fast engine, and compute frame sizes."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ def interval_B(protocol: Any) -> int:
 
 
 def position_B() -> int:
-    """Return the size in bytes of a position in an info, without its key."""
+    """Return the size in bytes of a position in an info (a node's status broadcast), without its key."""
     return _info_B(positions=(wire.InfoPosition(0, 0, 0, ""),)) - _info_B()
 
 
 def distance_B() -> int:
-    """Return the size in bytes of a distance in an info."""
+    """Return the size in bytes of a distance to a root in an info (a node's status broadcast)."""
     return _info_B(distances=(wire.InfoDistance(0, 0, 0),)) - _info_B()
 
 
 def named_B() -> tuple[int, int]:
-    """Return the sizes in bytes of two fields of an info: the count of named neighbors, and one named neighbor."""
+    """Return the sizes in bytes of two fields of an info (status broadcast): the count of neighbors, and a neighbor."""
     one_neighbor_B, two_neighbors_B = (_info_B(heard=(0,) * count) for count in (1, 2))
     return one_neighbor_B - _info_B() - (two_neighbors_B - one_neighbor_B), two_neighbors_B - one_neighbor_B
 
@@ -84,7 +84,8 @@ def _info_B(positions: tuple = (), distances: tuple = (), heard: tuple = ()) -> 
 def _longest_key(setup: Setup) -> int:
     """Return an upper bound for the length of a key in this network, in bits.
 
-    Each node on the path from the root adds its slot and 1 bit, and slots are at most the number of neighbors.
+    Each node on the path from the root adds its slot (its number at its parent) and 1 bit. Slots are at most the number
+    of neighbors.
     """
     return min(LONGEST_KEY, len(setup.network.addresses) * (1 + _most_neighbors(setup)))
 
@@ -136,7 +137,7 @@ def _query_attributes_B(setup: Setup) -> np.ndarray:
 
 
 def _boxes(setup: Setup) -> np.ndarray:
-    """Return the boxes of all subscriptions, then those of all contents of events: an array (n, dimensions, 2).
+    """Return the boxes (ranges of cells) of all subscriptions, then of all events: an array (n, dimensions, 2).
 
     The two values of the last axis are the lowest and the highest cell of the dimension.
     """
@@ -154,9 +155,9 @@ def _boxes(setup: Setup) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the pool rows that one call of a node needs, for three kinds of calls.
+    """Return upper bounds (`Needs`) for the rows of arrays that a node needs to process one input of each kind.
 
-    The kinds are: the reception of a broadcast, the reception of a unicast frame, and any other call. The bounds hold
+    The kinds are: a received broadcast, a received unicast frame, and any other input. The bounds hold
     for a node without pending messages and stored queries; `messages.reserve_room` adds rows for these.
     """
     protocol, _, workload, _ = setup
@@ -180,7 +181,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def _check_supported(setup: Setup) -> None:
-    """Raise NoFastTwinError for a scenario that the twin does not support."""
+    """Raise NoFastTwinError for a scenario that the fast twin (TinyMQ for the fast engine) does not support."""
     protocol, _, workload, _ = setup
     if protocol.key_bits > WIDEST_KEY_SPACE:
         raise twin.NoFastTwinError(
@@ -206,7 +207,7 @@ def _check_supported(setup: Setup) -> None:
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the initial state of all nodes; ``messages``: the most messages at the same time."""
+    """Return the initial state of all nodes; ``messages``: the largest number of messages that exist at a time."""
     _check_supported(setup)
     protocol: Any = setup.protocol
     numbers = np.zeros(len(Number), np.int64)
@@ -296,10 +297,10 @@ def _frames(setup: Setup) -> dict[str, Any]:
 
 
 def _bounds(setup: Setup) -> dict[str, int]:
-    """Return {field of the state: upper bound} for what one event of the run may need.
+    """Return {field of the state: upper bound} for the needs of one simulated event.
 
     Keys: most_parts (of a message), most_neighbors (of a node), most_deliveries (at a node), and least_room (free rows
-    in each pool).
+    in each array of frames, messages, queries, keys and ids).
     """
     most_neighbors, workload = _most_neighbors(setup), setup.work
     broadcast_needs, unicast_needs, other_needs = needs(setup)
@@ -312,7 +313,7 @@ def _bounds(setup: Setup) -> dict[str, int]:
 
 
 def _root_trees(protocol: Any, network: Any) -> np.ndarray:
-    """Return an array (n,): the tree of which each node is the root, or NONE.
+    """Return an array (n,): the tree of which each node is the root, NONE for other nodes.
 
     A root that is not a node of the network has no tree.
     """
@@ -325,9 +326,9 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state with larger pools.
+    """Return a copy of the state whose arrays of frames, messages, queries, keys and ids have more rows.
 
-    Raises NoFastTwinError if the run was stopped by a `Problem`, which larger pools do not solve.
+    Raises NoFastTwinError if the run was stopped by a `Problem`, which more rows do not solve.
     """
     if state.numbers[Number.PROBLEM]:
         raise twin.NoFastTwinError(PROBLEM_TEXTS[state.numbers[Number.PROBLEM]])

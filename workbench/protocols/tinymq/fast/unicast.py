@@ -1,4 +1,4 @@
-"""Reliable unicast over one hop, compiled: `tinymq.unicast`, with a linked list of pending frames for each node."""
+"""Reliable unicast over one hop: the compiled version of `tinymq.unicast`. Each node has a list of pending frames."""
 
 from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.memory import Message, Number, Reason
@@ -18,7 +18,7 @@ _DIRECTION, _NO_ACK = 16, 18
 
 @compiled
 def number_of(header):
-    """Return the number in a frame's header."""
+    """Return a unicast frame's number at its sender, from the frame's header (one integer)."""
     return header & U16
 
 
@@ -26,8 +26,8 @@ def number_of(header):
 def direction_of(header):
     """Return the direction in a frame's header: OPEN, UP or DOWN.
 
-    It is the role in which the sender addresses the receiver: UP as its parent, DOWN as a node whose universe holds the
-    message's target, OPEN without a role.
+    UP: the sender addresses the receiver as its parent; DOWN: as a node whose universe holds the message's target;
+    OPEN: neither.
     """
     return (header >> _DIRECTION) & 3
 
@@ -40,7 +40,7 @@ def wants_ack(header):
 
 @compiled
 def begin(core, state, i, now):
-    """Begin a call of node ``i``: count its frames in flight, and set how many frames the call may still send."""
+    """Prepare for an input of node ``i``: count its frames in flight, and set how many more it may send now."""
     node, in_flight = state.nodes[i], 0
     node.counts += 1
     row = node.pending.first
@@ -57,9 +57,9 @@ def begin(core, state, i, now):
 
 @compiled
 def _count(core, state, i, row):
-    """Add a frame to the count of frames that its neighbor has yet to acknowledge; ``row``: its row of ``pendings``.
+    """Count the frame in ``row`` of ``pendings`` among those that its receiver has yet to acknowledge.
 
-    Events have a count of their own.
+    Frames with events are counted apart from other frames.
     """
     frame = state.pendings[row]
     neighbor_record, call_number = state.neighbors[frame.link], state.nodes[i].counts
@@ -91,7 +91,7 @@ def send_to(core, state, i, neighbor, message, direction, now):
     """Send a message to a neighbor, now or when its turn comes.
 
     If ``max_known`` frames of node ``i`` are pending already, drop the message with the reason "full". ``direction``:
-    OPEN, UP or DOWN (see `direction_of`).
+    UP to the parent, DOWN to a node whose universe holds the target, OPEN to any other neighbor.
     """
     node = state.nodes[i]
     if node.pending.count >= state.max_known:
@@ -124,8 +124,8 @@ def send_to(core, state, i, neighbor, message, direction, now):
 def _may_send(core, state, i, row):
     """Return whether a pending frame of node ``i`` may be sent now; ``row``: its row of ``pendings``.
 
-    The node's present call must have sent fewer frames than its limit. If the radio does not report the outcomes of
-    frames, the first transmission also requires that the neighbor has few frames to acknowledge (`_has_room`).
+    While it processes one input, a node sends a limited number of frames. If the radio does not report the outcomes of
+    frames, a frame is sent for the first time only while its neighbor has few frames to acknowledge.
     """
     frame, node = state.pendings[row], state.nodes[i]
     if node.frames_left == 0:
@@ -197,7 +197,7 @@ def take_report(core, state, i, neighbor, number, ok, now):
 
 @compiled
 def _send_next(core, state, i, now):
-    """Send the frames of node ``i`` that wait for their turn, as many as this call may send."""
+    """Send node ``i``'s frames that wait for their turn, as many as it may still send for the present input."""
     begin(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE and state.nodes[i].frames_left:
@@ -229,9 +229,10 @@ def take_refusal(core, state, i, neighbor, number, now):
 
 @compiled
 def _find(state, i, neighbor, number):
-    """Return (previous row, row) in ``pendings`` of node ``i``'s frame with a number to a neighbor.
+    """Find node ``i``'s pending frame with the number ``number`` to a neighbor: return (previous row, row).
 
-    ``row`` is NONE if no such frame is pending; ``previous`` is NONE if the frame is the first in the node's list.
+    Both are rows of ``pendings``. ``row`` is NONE if no such frame is pending; the previous row is NONE if the frame
+    is the first in the node's list.
     """
     previous_row, row = NONE, state.nodes[i].pending.first
     while row != NONE:
@@ -244,7 +245,7 @@ def _find(state, i, neighbor, number):
 
 @compiled
 def is_new(state, i, link, number):
-    """Return whether node ``i`` has not yet accepted a frame with this number that arrived on a link."""
+    """Return whether node ``i`` has not yet accepted a frame with the number ``number`` from the link ``link``."""
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))
@@ -253,14 +254,14 @@ def is_new(state, i, link, number):
 
 @compiled
 def acknowledge(core, state, i, neighbor, number, header, now):
-    """Acknowledge a neighbor's frame with this number if its header requests an ack."""
+    """Acknowledge the frame ``number`` from a neighbor if the frame's ``header`` requests an ack."""
     if state.retries and wants_ack(header):
         twin.send(core, now, i, neighbor, state.numbers[Number.ACKNOWLEDGEMENT], number)
 
 
 @compiled
 def refuse(core, state, i, neighbor, number, now):
-    """Send a neighbor the refusal of its frame with this number."""
+    """Refuse the frame ``number`` that a neighbor sent: send the neighbor a refusal."""
     refusal = make_refusal(core, state)
     twin.send(core, now, i, neighbor, refusal, number)
     twin.let_go(core, refusal)
@@ -286,7 +287,7 @@ def free_pending(core, state, row):
 
 @compiled
 def take_acknowledgement(core, state, i, neighbor, number, now):
-    """Remove the frame with a number that a neighbor acknowledged, and send waiting frames that may be sent now."""
+    """Remove the frame ``number``, which a neighbor acknowledged, and send waiting frames that may be sent now."""
     previous_row, row = _find(state, i, neighbor, number)
     if row != NONE:
         twin.remove_behind(state.nodes[i].pending, state.pendings, previous_row, row)
@@ -332,8 +333,8 @@ def _is_heard(state, i, pending):
 def repeat(core, state, i, now, given_up):
     """Retransmit due frames of node ``i``, and move its pending frames for silent neighbors into the list ``given_up``.
 
-    A neighbor is silent if node ``i`` stops sending a frame to the neighbor (`rules.is_given_up`). Frames to the same
-    neighbor are adjacent in the list; the caller frees them.
+    A neighbor is silent if a frame to it is given up after too many transmissions (`rules.is_given_up`). Frames to the
+    same neighbor are adjacent in the list; the caller frees them.
     """
     _free_taken(core, state, i, now)
     row = state.nodes[i].pending.first
@@ -358,7 +359,7 @@ def repeat(core, state, i, now, given_up):
 
 @compiled
 def _free_taken(core, state, i, now):
-    """Free node ``i``'s frames that have arrived, if the time in which their receivers may refuse them is over."""
+    """Free the rows of node ``i``'s acknowledged frames that their receivers can no longer refuse."""
     pending_list = state.nodes[i].pending
     previous_row, row = NONE, pending_list.first
     while row != NONE:
@@ -373,7 +374,7 @@ def _free_taken(core, state, i, now):
 
 @compiled
 def _free_sent(core, state, i, now):
-    """Free the frames that node ``i`` has sent; for ``retries`` 0, where no frame is acknowledged."""
+    """Free the rows of frames that node ``i`` has sent; for ``retries=0``, where no frame is acknowledged."""
     pending_list = state.nodes[i].pending
     previous_row, row = NONE, pending_list.first
     while row != NONE:
@@ -387,7 +388,7 @@ def _free_sent(core, state, i, now):
 
 @compiled
 def _first_silent(state, i):
-    """Return the receiver of node ``i``'s first pending frame that is given up (``due_us`` is NONE), or NONE."""
+    """Return the receiver of the first frame that node ``i`` has given up, or NONE if it has given up no frame."""
     row = state.nodes[i].pending.first
     while row != NONE:
         if state.pendings[row].due_us == NONE:

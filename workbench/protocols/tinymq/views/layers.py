@@ -1,9 +1,9 @@
-"""Layers of TinyMQ and PUB-2-SUB+ for the player: trees, keys, zones, queries, load, repair, and routes of messages.
+"""Layers of TinyMQ and PUB-2-SUB+ for the animated view: trees, keys, zones, queries, load, repair, and routes.
 
     layers(recorded)    the layers, curves and routes of a run (`workbench.views.layers`)
 
 Each tree has a color. If there are at most ten trees, each has a chip that shows and hides it. In PUB-2-SUB+ a node is
-in every tree: its disc is grey, and the keys of each tree have a chip of their own. Zones are strips in a lane for each
+in every tree: its disc is grey, and the keys of each tree have a chip of their own. Zones are bars in a lane for each
 tree, with the stored queries below them. At most ``MOST_STRIPS`` intervals of zones are drawn, and at most
 ``MOST_STRIPS`` intervals of stored queries: those that last longest. At most ``MOST_ROUTES`` messages, spread evenly
 over the run, can be followed.
@@ -99,7 +99,7 @@ REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return the layers, curves and routes that the player can draw for a run of TinyMQ or PUB-2-SUB+."""
+    """Return the layers, curves and routes that the animated view can draw for a run of TinyMQ or PUB-2-SUB+."""
     run, columns = recorded.run, recorded.columns
     protocol, overlay = run.scenario.protocol, overlay_in(run, columns)
     mapping = protocol.mapping
@@ -177,7 +177,7 @@ def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_sh
     """Return the layers of labels that show a node and its key, such as "12: 0101".
 
     ``is_shared``: whether each node is in all trees; then each tree has a layer of its own. Otherwise there is one
-    layer. ``words``: the keys; the column "text" of ``places`` has indexes of ``words``.
+    layer. ``words``: the keys; ``places``: rows of nodes; the column "text" has the index of the node's key.
     """
     keys = map(words.__getitem__, places["text"].tolist())
     texts = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), keys, strict=True)]
@@ -242,7 +242,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
 
 
 def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (those of ``rows`` whose nodes are in the layout ``plan``, the indexes of their nodes in the layout).
+    """Return (the rows whose nodes the layout ``plan`` contains, the index in the layout of each such row's node).
 
     ``rows``: numbers of trace rows; ``nodes``: the node of each row of the trace.
     """
@@ -264,9 +264,9 @@ def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np
 
 
 def message_routes(recorded: Recorded) -> list[Layer | MessagePaths]:
-    """Return the layers of the routes of at most ``MOST_ROUTES`` queries and events.
+    """Return the list of queries and events that a user can follow, then the layers of their routes.
 
-    The first item is the list of messages that can be followed. At most half of them are queries.
+    The list has at most ``MOST_ROUTES`` messages, spread over the run. At most half of them are queries.
     """
     all_messages = message_table(recorded.columns)
     queries = _choose_evenly(np.flatnonzero(all_messages["kind"] == 0), MOST_ROUTES // 2)
@@ -367,9 +367,9 @@ def _extend_to_end(duration_us: int, rows: Table, node_column: str, begin_column
 
 
 def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]:
-    """Return the layers of the key space: zones as strips in a lane for each tree, and stored queries below them.
+    """Return the layers of the key space: zones as bars in a lane for each tree, and stored queries below them.
 
-    The layers with the inspector's texts about zones and stored queries are included.
+    The layers that list the zones and stored queries of a selected node are included.
     """
     key_bits, trees = mapping.key_bits, len(overlay.roots)
     space_end = float(1 << key_bits)
@@ -400,9 +400,9 @@ def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]
 
 
 def _strips(rows: Table, **more: Any) -> Table:
-    """Return a table of strips: the columns node, from_us, until_us, low, high of ``rows``, and the columns ``more``.
+    """Return a table of bars: the columns node, from_us, until_us, low, high of ``rows``, and the columns ``more``.
 
-    In ``rows``, ``high`` is the last string; in the result, it is the end, one string later.
+    In ``rows``, ``high`` is the last string of an interval; in the result, ``high`` is one higher, where the bar ends.
     """
     low, high = rows["low"].astype(np.float64), rows["high"].astype(np.float64)
     return rows_of(rows, low=low, high=high + 1, **more)
@@ -421,7 +421,7 @@ def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
 
 
 def _zone_section(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
-    """Return the layer that lists a node's zones in the inspector, as texts such as "0101 – 0111"."""
+    """Return the layer that lists the zones of a selected node, as texts such as "0101 – 0111"."""
     _, first_row, text_index = unique_all(row_keys(zones["low"], zones["high"]))
     interval_ends = zip(zones["low"][first_row].tolist(), zones["high"][first_row].tolist(), strict=True)
     words = [f"{low:0{key_bits}b} – {high:0{key_bits}b}" for low, high in interval_ends]
@@ -430,9 +430,9 @@ def _zone_section(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
 
 
 def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel) -> list[Layer]:
-    """Return two layers: strips of the parts of zones that stored queries cover, and lists of the stored queries.
+    """Return a layer of bars for the parts of zones that stored queries cover, and a layer that lists these queries.
 
-    ``zones``: the table of `zone_table`; ``panel``: the panel of the key space, in which strips are drawn.
+    ``zones``: the table of `zone_table`; ``panel``: the panel of the key space, in which the bars are drawn.
     """
     boxes, notes = _keep_longest(stored_boxes(overlay, zones, mapping), "parts of queries in zones")
     stored_rows = overlay.stored_rows
@@ -456,11 +456,11 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
 
 
 def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
-    """Return how many nodes are down, orphans or re-keyed, after each change of these numbers.
+    """Return the numbers of nodes that are down, without a key, or with a new key, after each change of a number.
 
-    The result is a dict of arrays (steps,) with the keys time_us, down, orphans and rekeyed. An orphan is up, but has
-    lost its place (parent and key) in a tree. Nodes that never had a place are not counted. A re-keyed node has another
-    key or tree than before the last failure.
+    The result is a dict of arrays, with an element for each change: time_us, down, orphans and rekeyed. An orphan is
+    up, but has lost its place (parent and key) in a tree. Nodes that never had a place are not counted. A re-keyed node
+    has another key or tree than before the last failure.
     """
     # Count a node that is re-keyed in several trees at the same time once.
     rekeyed_spans = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")

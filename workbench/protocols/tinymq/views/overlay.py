@@ -51,7 +51,8 @@ NEVER, LOST, PLACED = range(3)  # states of a node that is up: no place yet, pla
 class PlaceSpan(NamedTuple):
     """A node's place (parent and key) in a tree during [from_us, until_us).
 
-    parent: -1 at a root; is_rekeyed: whether the node had another key or tree before the last failure.
+    parent: the parent's address, -1 at a root; is_rekeyed: whether the node had another key or tree just before the
+    last failure in the network.
     """
 
     node: int
@@ -64,7 +65,7 @@ class PlaceSpan(NamedTuple):
 
 
 class OrphanSpan(NamedTuple):
-    """An interval [from_us, until_us) in which a node was up without a place in a tree.
+    """An interval [from_us, until_us) in which a node was up, but lacked a place (parent and key) in a tree.
 
     had_place: whether the node had a place before.
     """
@@ -76,9 +77,9 @@ class OrphanSpan(NamedTuple):
 
 
 class StoredSpan(NamedTuple):
-    """An interval [from_us, until_us) in which a node stores a query (sink, number) of a tree.
+    """An interval [from_us, until_us) in which a node stores a query that a sink sent to a tree.
 
-    text: the query's attributes, as text.
+    sink, number: the query's sink and its number there; text: the query's attributes, as text.
     """
 
     node: int
@@ -123,7 +124,7 @@ class Overlay:
 
     @cached_property
     def orphans(self) -> tuple[OrphanSpan, ...]:
-        """The intervals in which nodes were up without a place."""
+        """The intervals in which nodes were up but lacked a place (parent and key) in a tree."""
         return tuple(as_spans(OrphanSpan, self.orphan_rows))
 
     @cached_property
@@ -136,7 +137,7 @@ class Overlay:
         return sorted(as_spans(PlaceSpan, self.place_rows, self.words, self.alive(self.place_rows, time_us)))
 
     def orphans_at(self, time_us: int) -> list[OrphanSpan]:
-        """Return the orphans at ``time_us``, which are nodes that are up but have no place, sorted by node."""
+        """Return the nodes that are up at ``time_us`` but lack a place (parent and key) in a tree, sorted by node."""
         return sorted(as_spans(OrphanSpan, self.orphan_rows, (), self.alive(self.orphan_rows, time_us)))
 
     def stored_at(self, time_us: int) -> list[StoredSpan]:
@@ -150,7 +151,7 @@ class Overlay:
     def alive(self, spans: Table, time_us: int) -> np.ndarray:
         """Return the indexes of the rows of ``spans`` whose intervals [from_us, until_us) contain ``time_us``.
 
-        The end of the run belongs to the last interval.
+        At the end of the run or later, these are the rows whose intervals last until the end.
         """
         return alive(spans, min(time_us, self.duration_us - 1))
 
@@ -186,7 +187,7 @@ def overlay_in(run: Any, columns: Columns) -> Overlay:
 def overlay(
     trace: pa.Table, roots: Sequence[int], duration_us: int, nodes: Iterable[int] = (), every_tree: bool = False
 ) -> Overlay:
-    """Return the overlay from a trace. Raises DataError if the table is not a trace.
+    """Return the overlay (trees, keys, zones, stored queries) in a trace. Raises DataError if it is not a trace.
 
     ``nodes``: all nodes of the network, because nodes that never joined are in no row; ``every_tree``: whether each
     node belongs to all trees.
@@ -257,9 +258,9 @@ def _depths(keys: list[str]) -> np.ndarray:
 
 
 def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
-    """Return a table of the intervals of strings that nodes stored (see `Overlay`); ``rows``: the rows "zone_set".
+    """Return the table ``zone_rows`` of an `Overlay`: intervals of strings, and when nodes stored them.
 
-    An interval lasts until the next row of the same node and tree that ends the zone.
+    ``rows``: the trace rows "zone_set". A zone lasts until the next row of the same node and tree that ends it.
     """
     names = {"node": "node", "tree": "origin", "low": "sequence", "high": "value", "from_us": "time_us"}
     zones = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
@@ -321,8 +322,8 @@ def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) 
 def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
     """Return a table of the intervals in which nodes were up, with the columns node, state, from_us, until_us.
 
-    ``state`` is PLACED while the node has at least ``needed`` places. With fewer places, ``state`` is LOST if the node
-    had ``needed`` places earlier, else NEVER.
+    ``state`` is PLACED while the node has at least ``needed`` places (parent and key in a tree). With fewer places,
+    ``state`` is LOST if the node had ``needed`` places earlier, else NEVER.
     """
     all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
     # Changes: (node, time, change of the number of places, change of the count "is up").

@@ -59,7 +59,8 @@ class Hop(NamedTuple):
 class Mark(NamedTuple):
     """A node's mark on a route: what the node did with the message.
 
-    look: "stored", "matched", "delivered" or "dropped"; at_us: when; text: the reason of a drop, else "".
+    look (style of the mark): "stored", "matched", "delivered" or "dropped"; at_us: when this happened; text: the reason
+    of a drop, else "".
     """
 
     node: int
@@ -213,9 +214,10 @@ def _hops(columns: Columns, messages: Table) -> Table:
 
 
 def _marks(columns: Columns, messages: Table) -> Table:
-    """Return a table of marks, from the trace rows in which a node stores, matches, delivers or drops a message.
+    """Return a table with a mark at each node that stores, matches, delivers or drops one of ``messages``.
 
-    ``messages``: the messages, rows of `message_table`. The columns are those of `find_hops_and_marks`.
+    ``messages``: rows of `message_table`. Columns: node, look (style), at_us, text (why dropped, -1: not dropped), and
+    route (row of the message).
     """
     rows, message_row = _select_rows_about(columns, columns.where(event=_MARKED_EVENTS), messages)
     look_index = columns.numbered("event", rows, _MARKED_EVENTS)
@@ -234,7 +236,7 @@ def _marks(columns: Columns, messages: Table) -> Table:
 
 
 def tables_of(shown_route: Route) -> tuple[Table, Table]:
-    """Return (hops, marks) of a route as the tables that `find_hops_and_marks` returns, but without texts."""
+    """Return the hops and the marks of a route as two tables, like `find_hops_and_marks`, but without texts."""
     hops = {
         name: np.array([getattr(hop, name) for hop in shown_route.hops], np.int64) for name in ("sender", "receiver")
     }

@@ -69,8 +69,8 @@ def route_drawing(
 ) -> Drawing:
     """Draw a route as arrows over the trees at the time when the route begins; numbers give the order of its hops.
 
-    ``keys``: whether the nodes' keys are written (see `overlay_drawing`). The other arguments and errors are those of
-    `route`.
+    ``keys``: whether the nodes' keys are written (None: in networks of up to 60 nodes). The other arguments and errors
+    are those of `route`.
     """
     return _draw_routes(run, route(run, message, from_s, until_s), [None], width, keys)[0]
 
@@ -136,7 +136,7 @@ def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: in
 
 
 class RouteScene(LayerScene):
-    """A scene that draws a route and numbers its hops, unless they are too many; ``count``: the number of hops."""
+    """A scene that draws a route and numbers its hops, if they are not too many; ``count``: how many hops it has."""
 
     count = 0
 

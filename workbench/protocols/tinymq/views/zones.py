@@ -102,7 +102,7 @@ def _string_dtype(key_bits: int) -> Any:
 
 
 def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
-    """Return the zones at ``time_us`` from a table of `zone_table`, sorted by tree, depth and strings.
+    """Return the zones at ``time_us``, sorted by tree, depth and strings; ``zones``: the result of `zone_table`.
 
     If the zones of two nodes overlap, the deeper node comes later, so it is drawn on top.
     """
@@ -135,7 +135,7 @@ def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
 def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
     """Return a table of the parts of zones that stored queries cover, sorted by ``from_us``, tree and strings.
 
-    Columns: the fields of `BoxSpan`, and ``row``, an index of ``overlay.stored_rows``. ``zones``: the table of
+    Columns: the fields of `BoxSpan`, and ``row``, the query's row in ``overlay.stored_rows``. ``zones``: the result of
     `zone_table`.
     """
     boxes = in_zones(
@@ -154,7 +154,7 @@ def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dic
 
 
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
-    """Return a table of the parts of nodes' regions that lie in the same nodes' zones, while region and zone exist.
+    """Intersect each row's region with the zones of its node, in strings and time; return a table of the results.
 
     ``rows`` has the columns node, tree, text, from_us, until_us. Each of its rows gives a node the region
     ``regions[text]`` in a tree during an interval; these intervals may overlap. ``zones``: the table of `zone_table`.
