@@ -70,7 +70,7 @@ lint-javascript:
 	  echo 'make lint: JavaScript is not checked, for npm is missing: apt-get install npm (macOS: brew install node)' >&2; \
 	else \
 	  cd scripts/javascript && \
-	  { [ -d node_modules ] || npm install --silent --no-package-lock --no-audit --no-fund; } && \
+	  { [ -x node_modules/.bin/tsc ] || npm install --silent --no-package-lock --no-audit --no-fund; } && \
 	  node_modules/.bin/biome lint --error-on-warnings --log-level=warn ../../workbench ../../hardware && \
 	  node_modules/.bin/tsc --project .; \
 	fi
