@@ -47,5 +47,5 @@ def test_the_chart_of_a_sweep_is_refused(run, tmp_path):
     sweep = wb.Sweep(run.scenario, {"protocol.ttl": [3, 9]}).run(progress=False)
     path = tmp_path / "chart.svg"
     sweep.plot("protocol.ttl").save(path)
-    with pytest.raises(DataError, match="a scenario for each row"):
+    with pytest.raises(DataError, match="a scenario in each row"):
         wb.open_scenario(path)

@@ -37,7 +37,10 @@ def _open(path: Path) -> Scenario:
         runs = record.get("runs") if record.get("of") == "runs" else [record] if record.get("of") == "run" else None
         if isinstance(runs, list) and runs and isinstance(runs[0], Mapping):
             return build_scenario(runs[0].get("scenario"), record)
-    raise DataError("the file has no record of a run; the file of a sweep has a scenario for each row")
+    raise DataError(
+        "the file has no record of a run; a file of a sweep has a scenario in each row: "
+        "pass the text in the column document to Scenario.from_json"
+    )
 
 
 def _scenario_document(path: Path) -> Any:

@@ -13,7 +13,10 @@ function render({ model, el }) {
     const xsrf = /(?:^|; )_xsrf=([^;]+)/.exec(document.cookie)?.[1]
     const headers = { ...(token && { Authorization: `token ${token}` }), ...(xsrf && { "X-XSRFToken": xsrf }) }
     const answer = await fetch(`${baseUrl}api/kernels/${model.get("kernel")}/interrupt`, { method: "POST", headers })
-    if (!answer.ok) button.textContent = `cannot stop: ${answer.statusText}`
+    if (!answer.ok) {
+      button.textContent = `cannot stop: ${answer.statusText}`
+      button.disabled = false
+    }
   })
   el.append(button)
 }
