@@ -14,8 +14,8 @@ class StopButton(anywidget.AnyWidget):
     """A button that interrupts this kernel through Jupyter's server.
 
     A click must not go through the kernel: while a cell runs, most versions of ipykernel handle no messages of widgets.
-    ``kernel``: the kernel's id. In a page that Jupyter's server did not write, as in VS Code, there is no button: interrupt
-    the kernel there.
+    ``kernel``: the kernel's id. The button is missing in a page that Jupyter's server did not write, as in VS Code;
+    interrupt the kernel there.
     """
 
     _esm = (files(__package__) / "stop_button.js").read_text(encoding="utf-8")
