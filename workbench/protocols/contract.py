@@ -73,9 +73,8 @@ class Node:
     """The base class of nodes, with outbox, events, subscriptions and wake-up time. Subclasses implement a protocol.
 
     A fast driver may test whether ``node.outbox`` and ``node.events`` are empty before it calls `take_frames` and
-    `take_events`. The driver may also set
-    ``tells_all`` to False. Then drops are only counted in ``drops`` (reason -> number),
-    not logged, and a node may omit Forwarded events, because the driver sees the forwarded frame itself.
+    `take_events`. The driver may also set ``tells_all`` to False. Then the node only counts drops in ``drops``
+    (reason -> number) and logs none. It may omit Forwarded events, too, because the driver sees the forwarded frames.
 
     Messages, readings and subscriptions of a node have numbers, which begin with ``first_number``.
 
@@ -176,7 +175,7 @@ class Node:
                 self.events.append(Delivered(previous_hop, message, origin, sequence, subscription.number, sample))
 
     def drop(self, previous_hop, message, origin, sequence, reason):
-        """Count a dropped message by its reason, and log the drop unless ``tells_all`` is False.
+        """Count a dropped message by its reason. Log the drop, too, unless the driver has set ``tells_all`` to False.
 
         ``previous_hop``: the neighbor that sent the message; ``message``: its name; ``origin``, ``sequence``: its id.
         """

@@ -49,7 +49,7 @@ _HEX_B = 8  # largest number of bytes of a field that the text form shows
 class Field(NamedTuple):
     """A field of a frame: the bytes in [``start``, ``end``), and their meaning as ``text``.
 
-    ``children`` are fields that together cover all of its bytes; a field without children is a leaf.
+    ``children`` are fields that together cover all bytes of this field; a field without children is a leaf.
     """
 
     name: str
@@ -129,9 +129,9 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
     scenario = of if isinstance(of, Protocol) else getattr(of, "scenario", of)
     protocol = scenario if isinstance(scenario, Protocol) else getattr(scenario, "protocol", None)
     if not isinstance(protocol, Protocol):
-        raise ParameterError(f"dissect: of is {of!r:.60}; it must be a protocol, a scenario or a run")
+        raise ParameterError(f"dissect: the argument `of` is {of!r:.60}; it must be a protocol, a scenario or a run")
     if not isinstance(frame, (bytes, bytearray, memoryview)):
-        raise ParameterError(f"dissect: frame is {frame!r:.60}; it must be bytes, as run.frames() has them")
+        raise ParameterError(f"dissect: the argument `frame` is {frame!r:.60}; it must be bytes, as in run.frames()")
     frame_bytes = bytes(frame)
     if protocol.dissector:
         options = {"allows_constraints": True} if protocol.allows_constrained_data else {}
@@ -146,7 +146,7 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
 
 
 def refused(text: str, why: str) -> str:
-    """Return a field's text with the reason why a node refuses the frame, although the field can be read."""
+    """Return a readable field's ``text`` with ``why`` added, the reason why a node refuses the frame."""
     return f"{text} (refused: {why})"
 
 
@@ -248,7 +248,7 @@ class Cutter:
 
     @contextmanager
     def group(self, name: str) -> Iterator[Group]:
-        """Make the fields that the ``with`` block cuts off the children of one field; an empty block adds no field.
+        """Add a field whose children are the fields that the ``with`` block cuts off; an empty block adds no field.
 
         The context manager returns a `Group`, by which the block may set the text of that field.
         """

@@ -44,8 +44,8 @@ _UNSAMPLED = -1.0  # value of a ratio without a sample
 def half_interval_us(earlier, longest_us):
     """Return half of the interval (µs) between a node's beacons, after the node has sent ``earlier`` beacons.
 
-    The interval doubles with each beacon, up to ``longest_us``. The next beacon is sent at a random time in its second
-    half.
+    The interval doubles with each beacon, up to ``longest_us``. The next beacon is sent at a random time in the second
+    half of the interval.
     """
     return min(FIRST_INTERVAL_US << min(earlier, 16), longest_us) >> 1
 
@@ -153,8 +153,8 @@ def count_beacon(link, number):
 def update_outbound(link, listed, entries, own_number):
     """Update the outbound ratio of a link from a neighbor's beacon.
 
-    ``listed``: the ratio that the beacon lists for this node, as a byte, or -1; ``entries``: the number of neighbors
-    that the beacon lists; ``own_number``: the number of this node's latest beacon.
+    ``listed``: the ratio that the beacon lists for this node (0 to 255), or -1 if the beacon does not list the node;
+    ``entries``: the number of neighbors that the beacon lists; ``own_number``: the number of this node's latest beacon.
     """
     if listed >= 0:
         link.outbound = listed / 255

@@ -184,7 +184,7 @@ class Protocol:
         return values
 
     def measured_keys(self):
-        """Return the numbers of the attribute keys whose values filters of these settings process, in their order."""
+        """Return the numbers of the attribute keys that the settings' filters process, in the filters' order."""
         return []
 
     def parts(self):
@@ -222,7 +222,7 @@ class Protocol:
     def mote_modules(cls):
         """Return the names of the modules that a mote needs for this protocol's nodes; () if motes cannot run them.
 
-        Modules that the named modules import need not be listed: they are sent to the mote as well.
+        Modules that these modules import need not be listed; the mote gets the imported modules as well.
         """
         return () if cls.why_not_on_motes else (cls.node.__module__,)
 
@@ -242,7 +242,7 @@ class Protocol:
         return None
 
     def room_in_c(self, nodes):
-        """Return {name in C: number}, further sizes of tables in a C mote, such as those of the settings' filters.
+        """Return {name in C: number}, the sizes of further tables of a node in C, such as those that its filters need.
 
         ``nodes``: number of nodes of the network. The default is {}.
         """

@@ -6,9 +6,9 @@ Theory of operation
     it expires. From the time ``expires_us`` on it receives no samples, even if its node has not removed it: a node
     without timers never calls `expire`.
 
-    A protocol that sends a message for a subscription (an interest, a query) stores the message as ``request``. Checks
-    that may refuse a subscription come before `Subscriptions.add`, so a refused subscription leaves no state, and the
-    next subscription gets its number.
+    A protocol that sends a message for a subscription (an interest, a query) stores it in the subscription's field
+    ``request``. Checks that may refuse a subscription come before `Subscriptions.add`. So a refused subscription leaves
+    no state, and the next subscription gets its number.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -63,7 +63,7 @@ class Subscriptions:
         self.added = 0  # subscriptions added so far, from which the next one gets its number
 
     def add(self, subscription):
-        """Open a subscription, and return it."""
+        """Add a new `Subscription` to the open ones, and return it."""
         self.added += 1
         self.open.append(subscription)
         return subscription

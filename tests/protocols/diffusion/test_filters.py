@@ -417,7 +417,7 @@ def test_filter_accepts_nodes_like_the_workload(at, nodes):
 def test_filter_at_an_invalid_node_is_refused(at):
     with pytest.raises(
         ParameterError,
-        match=r'filter rate_limit: at is .*it must be the address of a node, several addresses, or "all"',
+        match=r'filter rate_limit: `at` is .*it must be the address of a node, several addresses, or "all"',
     ):
         Filter("rate_limit", at=at)
 

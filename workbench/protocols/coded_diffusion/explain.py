@@ -1,4 +1,4 @@
-"""Explanations of undelivered readings that are specific to coded diffusion: a node had too few combinations."""
+"""Explanations of undelivered readings for coded diffusion: a node got too few coded packets to decode."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield one sentence if a publisher's neighbors together send at most m combinations of each reading of m chunks.
+    """Yield one sentence if the neighbors of a publisher send too few coded packets of each reading.
 
-    A node needs m independent combinations, so then a single loss prevents decoding. ``missing``: the readings that
-    were not delivered. With requests no sentence is yielded, as nodes then request lost combinations.
+    A node needs m independent packets to decode a reading of m chunks. If the neighbors together send at most m, a
+    single loss prevents decoding. If nodes send requests, no sentence is yielded, as they then request lost packets.
+    ``missing``: the readings that were not delivered.
     """
     protocol = scenario.protocol
     if protocol.max_requests:
@@ -44,7 +45,7 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause that explains why a node could not decode an event: it received too few combinations.
+    """Return the clause that explains why a node could not decode an event: it received too few coded packets.
 
     ``account``: the cause of a missing reading. Returns None if that cause is not "incomplete". The clause is part of a
     sentence of `run.explain`.

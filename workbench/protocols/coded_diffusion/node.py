@@ -197,10 +197,10 @@ class CodedDiffusionNode(Node):
             generation.due_us = now + self._request_after_us
 
     def _allow_request(self, generation, now):
-        """Allow one more request for an incomplete generation, if ``max_requests`` requests were sent already.
+        """Allow one more request for an incomplete generation, if this node has sent ``max_requests`` already.
 
-        Called after a packet that is not innovative. The packet shows that a neighbor is sending, whose next packet is
-        likely to be innovative.
+        Called after a coded packet that did not raise the rank. The packet shows that a neighbor is sending packets of
+        this generation; the next one is likely to raise the rank.
         """
         if 0 < generation.requests == self.settings.max_requests:
             generation.requests -= 1
@@ -211,8 +211,8 @@ class CodedDiffusionNode(Node):
     def _plan_forgetting(self, event_id, generation, now):
         """Set the time at which a decoded event is forgotten.
 
-        With requests, it is forgotten after the time in which neighbors may request packets. Without requests, it is
-        forgotten when its send timer fires; if that timer is not set, it is forgotten at once.
+        If nodes send requests, this is after the time in which neighbors may request packets. Otherwise the event is
+        forgotten when its send timer fires, or at once if that timer is not set.
         """
         if self._keep_us:
             generation.due_us = now + self._keep_us
@@ -229,7 +229,7 @@ class CodedDiffusionNode(Node):
             generation.send_us = now + self._collecting_us
 
     def _decode(self, event_id, generation, previous_hop, now):
-        """Decode a complete generation and hold the event. Return False if the checksum is wrong, else True."""
+        """Decode a complete generation and store its event. Return False if the checksum is wrong, else True."""
         generation_size, _, length_B = generation.header
         decoder = generation.decoder
         chunks = (decoder.field.to_data(decoder.row(index).information_vector) for index in range(generation_size))
@@ -341,7 +341,7 @@ class CodedDiffusionNode(Node):
     # Sending
 
     def wake(self, now):
-        """Run the timers that are due: send combinations, send a request, or forget the event."""
+        """Run the timers that are due: send coded packets, send a request, or forget an event."""
         for event_id in list(self._ids):
             generation = self.generations[event_id]
             if generation.send_us is not None and generation.send_us <= now:

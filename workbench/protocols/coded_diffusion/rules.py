@@ -1,4 +1,4 @@
-"""Rules of coded diffusion as functions of plain numbers, which the node and its fast twin share.
+"""Rules of coded diffusion as functions of plain numbers, which the node and its version for the fast engine share.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -9,15 +9,15 @@ from workbench.protocols.subscriptions import SECOND_US
 
 
 def collecting_us(collecting_time_ms):
-    """Return the collecting time ΔTC in whole µs."""
+    """Return the collecting time, which is given in ms, in whole µs."""
     return int(collecting_time_ms * 1000)
 
 
 def request_after_us(collecting_us):
     """Return how long after its last innovative packet a node sends a request (µs).
 
-    A neighbor that is still collecting packets sends combinations without a request. On the paper's grid, requests
-    after 2 ΔTC cost 1.4 % of the frames, after 4 ΔTC nothing.
+    A neighbor that is still collecting packets sends coded packets without a request. On the paper's grid, requests
+    after twice the collecting time cost 1.4 % of the frames, after four times the collecting time nothing.
     """
     return 4 * collecting_us
 
@@ -25,8 +25,8 @@ def request_after_us(collecting_us):
 def keep_us(max_requests, collecting_us, request_after_us):
     """Return how long a node stores an event after decoding it (µs); 0 if nodes send no requests.
 
-    The time is that until the node's own timer fires, and then that in which neighbors may request packets. With 0 the
-    node stores the event only until its timer fires.
+    The node first waits until its own send timer fires, then for the time in which neighbors may request packets.
+    If the result is 0, the node stores the event only until its send timer fires.
     """
     return collecting_us + (max_requests + 1) * request_after_us if max_requests else 0
 
@@ -34,13 +34,15 @@ def keep_us(max_requests, collecting_us, request_after_us):
 def forget_after_us(forget_after_s, generation_size, collecting_us, keep_us):
     """Return how long a node remembers an event's id after the event's last frame (µs).
 
-    The time is at least 2 m ΔTC, as neighbors may still collect packets, and at least 2 ``keep_us``.
+    It is the longest of three times: the setting ``forget_after_s``; twice the time in which neighbors may still
+    collect packets (``generation_size`` times ``collecting_us``); and twice ``keep_us``. Nodes store a decoded event
+    for ``keep_us`` to answer requests.
     """
     return max(int(forget_after_s * SECOND_US), 2 * generation_size * collecting_us, 2 * keep_us)
 
 
 def packets_to_send(forwarding_factor, fresh):
-    """Return k = ceil(FF * ip), the number of packets that a node sends after ``fresh`` innovative packets."""
+    """Return how many packets a node sends after ``fresh`` innovative packets: factor times ``fresh``, rounded up."""
     # Subtract a little, as 0.07 * 100 is more than 7 in floating point.
     return math.ceil(forwarding_factor * fresh - 1e-9)
 
@@ -57,6 +59,7 @@ def is_quiet(now, heard_us, forget_after_us):
 def is_full(known, max_known, generations, max_events):
     """Return whether a node has no room for another event.
 
-    ``known``: number of ids that it remembers; ``generations``: number of decoding matrices, the new event's included.
+    ``known``: number of events whose ids it remembers, at most ``max_known``; ``generations``: number of decoding
+    matrices including the new event's, at most ``max_events``.
     """
     return known >= max_known or generations > max_events

@@ -37,9 +37,9 @@ Several sinks
     sinks it has served, and forwards the copy as if it were new. It does not deliver the message again.
 
     If the radio reports that a data frame was not acknowledged, the node sends the message again within a second. The
-    next hop for each sink is the neighbor of the sink's first gradient that leads to another neighbor, or the same
-    neighbor without such a gradient. A node does this up to three times for a message; a copy that has circled counts
-    as one of them. At most four frames wait to be sent again; any further frame is sent again at once.
+    next hop for each sink is the neighbor of the sink's first gradient that leads to another neighbor. If there is no
+    such gradient, it is the same neighbor again. A node does this up to three times for a message; a copy that has
+    circled counts as one of these times. At most four frames wait to be sent again; any further frame is sent at once.
 
 INTERVAL
     An interest with ``INTERVAL IS t`` requests at most one reading every t seconds from each source. A source does not
@@ -54,7 +54,7 @@ INTERVAL
 
 Merged interests
     With ``merge_interests=True`` a sink floods no interest that another of its own interests *covers*: the wider
-    interest brings all data of the covered one, ends no earlier, and has no INTERVAL (`covers` in
+    interest requests all data of the covered one, ends no earlier, and has no INTERVAL (`covers` in
     attributes/interests.py). Of two interests that cover each other, the newer one is covered. Gradients lead to a
     sink, so an interest never covers that of another sink.
 
@@ -100,7 +100,7 @@ Limits
     each than a single sink would; ``exploratory_gradients`` above 1 sends more copies. After a burst of more messages
     than ``max_data``, a sink may get a reading twice, as a copy for another sink may pass through it. If a relay fails,
     its neighbors still send each reading to it first, until the next refresh. Some of the detours that they use
-    afterwards lead back to them.
+    afterwards lead back to these neighbors.
 
 Differs from the original in (A1, A2, ...: this project numbers the gaps in the original's description; other files
                               list the gaps that are missing here)
@@ -283,7 +283,7 @@ class Diffusion(Protocol):
         return self.matching == "two-way"
 
     def measured_keys(self):
-        """Return the keys that the filters of data name, in the order in which nodes apply the filters."""
+        """Return the attribute keys that filters for data name, in the order in which nodes apply the filters."""
         data_filters = [filter_ for filter_ in self.filters if filter_.messages == "data"]
         data_filters.sort(key=lambda filter_: filter_.key)
         return [key for filter_ in data_filters for key in filter_.measured_keys()]
@@ -292,7 +292,7 @@ class Diffusion(Protocol):
         """Let ``node``, a sink, reinforce the paths to the sources whose data matches ``attributes``.
 
         The node sends a reinforcement for each interest of its own subscriptions whose constraints contain
-        ``attributes``. A covered interest needs none, as the interest that covers it contains ``attributes`` too.
+        ``attributes``. It sends none for a covered interest, as the wider interest contains ``attributes`` too.
         """
         for own_interest in list(node.own_interests):
             if own_interest.is_flooded and is_within(attributes, own_interest.attributes):

@@ -101,10 +101,10 @@ def _find_end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int
 
 
 def _concerns_waiting_sample(drop: Row, sent: Row) -> bool:
-    """Return whether ``drop`` reports a waiting sample of the publisher, not the reading's message.
+    """Return whether the trace row ``drop`` is about a sample that waited at its publisher, not about a sent message.
 
-    A drop of a waiting sample has the sequence number 0, like a drop of the message with that number. ``sent``: the row
-    "originated" of the reading's message.
+    Both kinds of drop may have the sequence number 0: a waiting sample has no number yet, and a message may have this
+    number. ``sent``: the trace row "originated" of the reading's message.
     """
     return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
 
@@ -112,9 +112,9 @@ def _concerns_waiting_sample(drop: Row, sent: Row) -> bool:
 def _find_reached_nodes(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
     """Return {node: neighbors to which it had gradients for the reading}, for each node that a copy reached.
 
-    The search follows the copies from the publisher, and from each node whose filter changed the reading: a filter's
-    output goes to all subscribers whose interests match the output. From a node with such gradients it follows only
-    copies to these neighbors; from a node without them it follows all copies.
+    The search follows the copies from the publisher, and from each node whose filter changed the reading. A changed
+    reading goes to all subscribers whose interests match it. From a node that had gradients for the reading, the search
+    follows only copies to the neighbors of these gradients; from any other node it follows all copies.
     """
     neighbors_by_node: dict[int, set[int]] = {}
     nodes_to_visit = [publisher, *(row.node for row in trail.of("filtered"))]
@@ -153,18 +153,18 @@ class _Gradients:
         return [row for row in rows if row.sequence not in self._other_interests]
 
     def _changes(self, node: int) -> list[Row]:
-        """Return the trace rows in which a node set or removed such a gradient, in order of the trace."""
+        """Return the trace rows in which a node set or removed one of the gradients, in the order of the trace."""
         if node not in self._changes_of_node:
             rows = self._rows("gradient_set", node) + self._rows("gradient_removed", node)
             self._changes_of_node[node] = sorted(rows, key=lambda row: row.position)
         return self._changes_of_node[node]
 
     def _last_rows(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
-        """Return {(neighbor, sequence number of the interest): row}, a node's gradients before ``at_row``.
+        """Return the last trace row about each gradient of a node, before the trace row ``at_row``.
 
-        ``row`` is the last trace row that set, renewed or removed the gradient. A reinforcement renews all gradients of
-        the node to the neighbor that sent it. If the node has no gradient to this neighbor, the
-        reinforcement sets one, whose key has ``NOBODY`` as the sequence number.
+        The keys are (neighbor, sequence number of the interest); each row sets, renews or removes the gradient. A
+        reinforcement renews all gradients of the node to the neighbor that sent it. If the node has no gradient to this
+        neighbor, the reinforcement sets one. Its key has ``NOBODY`` as the sequence number.
         """
         last_rows: dict[tuple[int, int], Row] = {}
         for row in self._changes(node):

@@ -168,12 +168,15 @@ class InterestEntry:
         return True, evicted
 
     def move_to_front(self, gradient):
-        """Move a reinforced gradient to the front of the list."""
+        """Move a reinforced gradient to the front of this entry's list of gradients."""
         self.gradients.remove(gradient)
         self.gradients.insert(0, gradient)
 
     def remove(self, neighbor=None, expired_at=None):
-        """Remove and return the gradients towards ``neighbor``, or those that expire until ``expired_at`` (µs)."""
+        """Remove and return all gradients towards ``neighbor``, or all that have expired at ``expired_at`` (µs).
+
+        An argument that is None selects no gradients.
+        """
         removed_gradients = [
             gradient
             for gradient in self.gradients
@@ -214,7 +217,7 @@ class InterestEntry:
         )
 
     def has_newer_round(self, sink, round_):
-        """Return whether a gradient was set by a sink's interest of a newer round than ``round_``."""
+        """Return whether an interest of ``sink``, in a newer round than ``round_``, has set one of the gradients."""
         return any(
             [
                 gradient.sink == sink and gradient.sequence is not None and is_stale(round_, gradient.round)
@@ -242,8 +245,8 @@ class InterestEntry:
 
         A sink's first path has rank 0; its candidate is the neighbor of the sink's first gradient. If
         ``exploratory_gradients`` is 1 and no reinforcement has chosen that gradient, all neighbors at least as near to
-        the sink are candidates too. If it is above 1, each further copy has a path with rank 1 along the sink's next
-        gradient.
+        the sink are candidates too. If ``exploratory_gradients`` is above 1, each further copy has a path with rank 1
+        along the sink's next gradient.
         """
         first_gradients = {}
         copies_left = {}
@@ -360,10 +363,10 @@ class SeenData:
 
     received_us   when the first copy arrived (µs)
     previous_hop  the neighbor that sent the first copy
-    served        the sinks towards which this node has sent the message, as bits of `ServedSinks`
+    served        the sinks towards which this node has sent the message; `ServedSinks` assigns a bit to each sink
     is_settled    whether all further copies are dropped as duplicates, even copies for other sinks
-    retries       how often the node has sent the message again, because of a lost frame or a copy that had circled
-    ttl           ttl of the first copy, or of the last copy that had circled
+    retries       how often the node has sent the message again, because a frame was lost or a copy came back in a loop
+    ttl           ttl of the first copy, or of the last copy that came back in a loop
     """
 
     __slots__ = ("is_settled", "previous_hop", "received_us", "retries", "served", "ttl")

@@ -22,10 +22,10 @@ SHOWN = {
 
 
 def measure(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return {"interest_coverage": share of nodes that cached an interest, mean over all interests}.
+    """Return {"interest_coverage": mean share of nodes that cached an interest}, with the mean over all interests.
 
-    ``rows``: the rows of a trace. For each interest, the share is that of the nodes that its sink can reach. The mean
-    is NaN if no interest was cached.
+    ``rows``: the rows of a trace. The share of an interest counts only the nodes that its sink can reach. The mean is
+    NaN if no interest was cached.
     """
     origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
     if not len(nodes):

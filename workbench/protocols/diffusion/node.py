@@ -270,7 +270,7 @@ class DiffusionNode(Node):
     # Interests
 
     def _flood_interests(self, now):
-        """Flood this node's interests that are not flooded yet, except interests that another one covers.
+        """Flood this node's own interests that are not flooded yet, except those that another own interest covers.
 
         A covered interest is no longer refreshed. See A16 in the docstring of `workbench.protocols.diffusion`.
         """
@@ -284,9 +284,9 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def _is_covered(self, own):
-        """Return whether another interest of this node brings all data of ``own`` and ends no earlier.
+        """Return whether another interest of this node requests all data that ``own`` requests, at least as long.
 
-        Of two interests that cover each other, only the newer one is covered.
+        If two interests request the same data and end at the same time, the result is True only for the newer one.
         """
         is_older = True
         strict = self.matching == "strict"
@@ -312,7 +312,7 @@ class DiffusionNode(Node):
         return False
 
     def _send_interest(self, own, now):
-        """Flood this node's interest ``own``, in a new round unless it is new, and plan its next refresh."""
+        """Flood this node's interest ``own`` and plan its next refresh; a refresh begins a new round."""
         if own.repeats is not None:
             # In the current round, neighbors would drop the interest as a duplicate and not learn the new expiration.
             own.round = rules.next_round(own.round)
@@ -443,7 +443,7 @@ class DiffusionNode(Node):
         self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
     def _cache_interest(self, interest, now):
-        """Store an interest that is new or in a new round in the cache, with a gradient towards its sender."""
+        """Store an interest in the cache, with a gradient towards its sender; the interest or its round is new."""
         entry = self.cache.find(interest.attributes)
         if entry is None:
             entry = self._add_entry(interest)
@@ -586,10 +586,10 @@ class DiffusionNode(Node):
                 self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
 
     def _remove(self, entry, reason, neighbor=None, expired_at=None):
-        """Remove the gradients of a cache entry towards ``neighbor``, or those that expire until ``expired_at`` (µs).
+        """Remove all gradients of a cache entry towards ``neighbor``, or all that have expired at ``expired_at`` (µs).
 
-        Report the removed gradients with ``reason``. If a sink has lost its first gradient, also report its new first
-        gradient.
+        One of these two arguments is None. Report the removed gradients with ``reason``. If a sink has lost its first
+        gradient, also report its new first gradient.
         """
         old_heads = entry.heads()
         removed_gradients = entry.remove(neighbor, expired_at)
@@ -609,7 +609,7 @@ class DiffusionNode(Node):
         self.events.append(InterestRemoved(NOBODY, "interest", entry.sink, entry.sequence, 0, reason))
 
     def _report_head(self, entry, sink, head):
-        """Report a sink's first gradient in a cache entry, if it differs from ``head``, the first gradient before."""
+        """Report a sink's first gradient in a cache entry, unless it is still ``head``, the one before the change."""
         new_head = entry.head(sink)
         if new_head is not None and new_head != head:
             neighbor, number, is_reinforced = new_head
@@ -637,7 +637,7 @@ class DiffusionNode(Node):
         return self._send_reinforcement(reinforcement, paths)
 
     def _receive_reinforcement(self, reinforcement, now):
-        """Process a reinforcement: move the gradient towards its sender to the front, and forward it to the sources."""
+        """Process a reinforcement: prefer the gradient towards its sender, and forward the message to the sources."""
         self.clean(now)
         entry = self.cache.find(reinforcement.attributes)
         entries = [entry] if entry is not None else containing_interests(reinforcement, self.cache.entries)
@@ -658,7 +658,7 @@ class DiffusionNode(Node):
         self._plan_tick(now)
 
     def _send_reinforcement(self, reinforcement, paths):
-        """Send a reinforcement along the data gradients ``paths``; return how many neighbors were sent one."""
+        """Send a reinforcement to the neighbor of each data gradient in ``paths``; return the number of frames sent."""
         if paths and reinforcement.ttl <= 1:
             self._drop_message(reinforcement, "reinforcement", "ttl")
             return 0
@@ -794,7 +794,7 @@ class DiffusionNode(Node):
         self._pass_on(data, seen, now)
 
     def send_held(self, data, now):
-        """Send a data message that a filter made of messages that it held back, to all sinks that match it."""
+        """Send a data message that a filter made from messages that it had dropped, to all sinks that it matches."""
         self.clean(now)
         seen_record = self.seen_data.get((data.source, data.sequence)) or self._note_data(data, now)
         seen_record.is_settled = True
@@ -827,7 +827,7 @@ class DiffusionNode(Node):
             self._drop_message(data, "data", reason)
 
     def _count_gradients_to_use(self, now):
-        """Return along how many gradients of each sink this node sends new data: 1 or ``exploratory_gradients``.
+        """Return the number of gradients per sink along which this node sends new data: 1 or ``exploratory_gradients``.
 
         The result is 1 if the node might not recognize copies that come back.
         """
@@ -912,7 +912,7 @@ class DiffusionNode(Node):
         return copies, paths
 
     def _send_data(self, data, copies, listed_sinks):
-        """Send each neighbor in ``copies`` its copy of data.
+        """Send a copy of a data message to each neighbor in ``copies``.
 
         ``copies``: [(neighbor, sinks that its copy serves), ...]. A copy lists the sinks that the other copies serve,
         then ``listed_sinks``, sinks that need no copy from this node.
@@ -967,7 +967,7 @@ class DiffusionNode(Node):
         return message if isinstance(message, wire.Data) and message.previous_hop == self.address else None
 
     def _send_again(self, failed, previous_hop, frame, now):
-        """Send data again that neighbor ``failed`` did not acknowledge, to other neighbors if gradients lead there."""
+        """Send data again, if possible to other neighbors than ``failed``, which did not acknowledge it."""
         data = self._decode_own_data(frame)
         self.clean(now)
         paths = []
@@ -1016,7 +1016,7 @@ class DiffusionNode(Node):
 
 
 def _may_be_aggregated(attributes):
-    """Return whether a message may have further samples beside this one: it has its first key once, and IS only."""
+    """Return whether a sample may share a message with others: its first key is unique, all operators are IS."""
     return [attribute.key for attribute in attributes].count(attributes[0].key) == 1 and all(
         [attribute.operator == IS for attribute in attributes]
     )

@@ -21,7 +21,7 @@ def is_due(published_us, last_us, interval_us):
 
 
 class Pace:
-    """The pace of readings that match an entry of the interest cache, for one of its sinks.
+    """How often a node sends one sink the readings that match an entry of its interest cache.
 
     interval_us  the shortest time between two readings that are sent to the sink (µs)
     last_us      when the last reading sent to the sink for this entry was published (µs); below 0 before the first
@@ -35,7 +35,7 @@ class Pace:
 
 
 class Pacing:
-    """The paces at which a source sends readings: a FIFO of Pace, with as many elements as the cache may have entries.
+    """A source's FIFO of Pace objects, with as many elements as the interest cache may have entries.
 
     There is a Pace for each pair of a cache entry and a sink whose interest has an INTERVAL. A sink whose Pace was
     dropped from the full FIFO gets all readings, until the sink's next interest.
@@ -52,7 +52,7 @@ class Pacing:
         return None
 
     def _forget_removed(self):
-        """Remove the paces of entries that have left the cache."""
+        """Remove the `Pace` objects of entries that have left the interest cache."""
         self.paces = [pace for pace in self.paces if any([pace.entry is entry for entry in self.cache.entries])]
 
     def put(self, entry, sink, interval_us):
@@ -69,10 +69,11 @@ class Pacing:
         pace.interval_us = interval_us
 
     def apply(self, node, number, attributes, published_us):
-        """Return the sorted tuple of the sinks that must not get a reading of ``node`` yet, because of their INTERVAL.
+        """Return a sorted tuple of the sinks to which ``node`` must not send its new reading, because it is too early.
 
-        Each of these sinks is reported as an event. A reading that is due for one interest of a sink is due for the
-        sink. If no other sink and no subscription of the node needs the reading, it is dropped, and the result is None.
+        An interest's INTERVAL limits how often its sink gets readings. A reading that is due for one interest of a sink
+        is due for the sink. Each sink in the result is reported as an event. If no other sink and no subscription of
+        the node needs the reading, it is dropped, and the result is None.
         ``number``: the reading's number at the node; ``published_us``: when it was published (µs).
         """
         self._forget_removed()

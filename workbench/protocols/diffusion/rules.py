@@ -1,4 +1,4 @@
-"""Decisions of TinyDiffusion as functions of plain numbers, shared by the node and its fast twin.
+"""Decisions of TinyDiffusion as functions of plain numbers, shared by the node and its version for the fast engine.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """

@@ -93,7 +93,10 @@ def encode_data(data, profile="wide", matching="any"):
 
 
 def max_listed_sinks(size, profile):
-    """Return how many sinks a data message with ``size`` bytes of attributes can list; ``profile``: see `PROFILES`."""
+    """Return how many sinks a data message can list.
+
+    ``size``: size of the message's attributes (bytes); ``profile``: "strict" or "wide", which limits a message's size.
+    """
     return max(0, (PROFILES[profile] - DATA_HEADER_B - 1 - size) // 2)
 
 
@@ -128,7 +131,7 @@ def _check_size(frame, profile, name):
 
 
 def decode(frame, matching="any"):
-    """Decode a frame and return its Interest or Data message. Raises DecodeError if the bytes are not such a frame.
+    """Decode a frame and return its Interest or Data message. Raises DecodeError if the bytes are not valid.
 
     ``matching``: the parameter of the protocol; data may have constraints only with "two-way".
     """

@@ -1,4 +1,4 @@
-"""The fast engine's twin of the flooding node, and of the gossip node, which forwards with a probability.
+"""The fast engine's version of the flooding node, and of the gossip node, which forwards with a probability.
 
 A message is a publication; each frame of it carries the ttl. The memory of duplicates is one byte per node and message
 in flight: once no frame of a publication is left, no node looks it up. If ``max_events`` is below the number of
@@ -102,8 +102,8 @@ def publish(core, state, i, content, number, now):
 def receive(core, state, i, sender, message, ttl, broadcast, now):
     """Process a flood that node ``i`` receives from node ``sender``.
 
-    A new publication is held and delivered. Then the node forwards it, or drops it because of its ttl or by chance. A
-    known publication is dropped as a duplicate.
+    The node records and delivers a new publication. Then it forwards the publication, or drops it because of its ttl or
+    by chance. A known publication is dropped as a duplicate.
     """
     if _remembers(state, i, message):
         twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)

@@ -39,7 +39,7 @@ class FloodingNode(Node):
         return sequence
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Hold, deliver and forward a flood heard for the first time; drop duplicates and malformed frames."""
+        """Record, deliver and forward a publication at its first reception; drop duplicates and malformed frames."""
         try:
             event_id, ttl = wire.decode_header(frame)
             if event_id in self._known.values:

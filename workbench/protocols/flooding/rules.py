@@ -1,4 +1,4 @@
-"""Rules of flooding as functions of plain numbers, which the node and its fast twin share.
+"""Rules of flooding as functions of plain numbers, which the node and its version for the fast engine share.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """

@@ -37,7 +37,7 @@ def encode(flood):
 
 
 def decode_header(frame):
-    """Return ((origin, sequence), ttl) of a frame. Raises DecodeError if it has no flood's header."""
+    """Return ((origin, sequence), ttl) of a frame. Raises DecodeError if the frame has no valid header of a flood."""
     if len(frame) < HEADER_B or frame[0] != TYPE:
         raise DecodeError(
             "the frame has %d bytes and begins with %r; a flood begins with %r and has at least %d bytes"
@@ -53,7 +53,7 @@ def with_ttl(frame, ttl):
 
 
 def decode(frame):
-    """Return the Flood in a frame. Raises DecodeError, and no other error, for any other bytes."""
+    """Return the Flood in a frame. Raises DecodeError for all other bytes, and never another error."""
     (origin, sequence), ttl = decode_header(frame)
     return Flood(origin, sequence, ttl, decode_body(frame))
 

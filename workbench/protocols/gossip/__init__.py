@@ -73,7 +73,7 @@ class Gossip(Protocol):
 
     @property
     def fast(self):
-        """Name of the fast twin's module: flooding's twin for whole publications, gossip's own twin for pieces."""
+        """Name of the module for the fast engine: flooding's for whole publications, gossip's own for pieces."""
         return "workbench.protocols.flooding.fast" if self.pieces == 1 else "workbench.protocols.gossip.fast"
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):

@@ -1,4 +1,4 @@
-"""The fast engine's twin of the node that gossips pieces (`workbench.protocols.gossip.pieces`).
+"""The fast engine's version of the node that gossips pieces (`workbench.protocols.gossip.pieces`).
 
 A message is a piece; each frame of it carries the ttl. Publications are numbered from 0 in the order of publishing.
 The state of a publication at a node is a row of ``pairs`` and two bit sets, 24 bytes or more. Until the node hears the

@@ -18,7 +18,7 @@ class GossipNode(flooding.FloodingNode):
         self.forwarding_probability = settings.forwarding_probability
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Hold and deliver a new publication, and forward it with ``forwarding_probability``.
+        """Record and deliver a new publication, and forward it with ``forwarding_probability``.
 
         Drop duplicates and malformed frames.
         """

@@ -92,7 +92,7 @@ class PiecesGossipNode(FloodingNode):
     def _is_duplicate(self, piece):
         """Return whether the node has received this piece before.
 
-        Raises DecodeError if the piece differs from earlier pieces of its event in the number of pieces or the length.
+        Raises DecodeError if earlier pieces of the event state another number of pieces or another event length.
         """
         event_id = (piece.origin, piece.sequence)
         header = piece.pieces, piece.length_B

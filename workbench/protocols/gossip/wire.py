@@ -71,7 +71,7 @@ def with_ttl(frame, ttl):
 
 
 def decode(frame):
-    """Return the Piece in a frame. Raises DecodeError, and no other error, for any other bytes."""
+    """Return the Piece in a frame. Raises DecodeError for all other bytes, and never another error."""
     if not len(frame) or frame[0] != TYPE:
         raise DecodeError("the frame begins with %r; a piece begins with %r" % (bytes(frame[:1]), bytes([TYPE])))
     data_end = length_before_checksum_B(frame, _HEADER_B)

@@ -1,4 +1,4 @@
-"""The fast engine's twin of `workbench.protocols.coded_diffusion.node`: bootstrap and intermediate nodes, timers.
+"""The node of `workbench.protocols.coded_diffusion` as functions that the fast engine's loop calls: its *twin*.
 
 A message is a whole event, a coded packet with its encoding vector, or a request. Each frame carries one number beside
 its message: the hops of a coded packet or the rank of a request. The twin omits information vectors, as the encoding
@@ -30,7 +30,7 @@ _MOST_HOPS = wire.U16 - 1
 
 @compiled
 def has_room(core, state):
-    """Return whether the pool has enough free generations for all nodes that may hear the next frame."""
+    """Return whether ``state.generations`` has enough free elements for all nodes that may hear the next frame."""
     return state.numbers[Number.FREE_GENERATIONS] >= state.most_new
 
 
@@ -166,7 +166,7 @@ def _report_expired(core, state, i, event, now):
 
 @compiled
 def _begin_generation(state, i, event):
-    """Append an empty generation for an event to node ``i``'s list; return its row of ``generations``."""
+    """Add an empty generation for an event to node ``i``; return the generation's index in ``state.generations``."""
     generation = twin.take_free(state.generations, state.numbers, Number.FREE_GENERATION)
     generation_record = state.generations[generation]
     generation_record.event = event
@@ -187,7 +187,7 @@ def _begin_generation(state, i, event):
 
 @compiled
 def _forget(core, state, i, event):
-    """Free node ``i``'s generation of an event, if it has one."""
+    """Free node ``i``'s generation (decoding state) of an event, if it has one."""
     generation = state.pairs[event, i].generation
     if generation != NO_GENERATION:
         state.pairs[event, i].generation = NO_GENERATION
@@ -230,10 +230,10 @@ def _plan_answer(state, generation, now):
 
 @compiled
 def _allow_request(core, state, i, generation, now):
-    """Allow one more request for an incomplete generation, if ``max_requests`` requests were sent already.
+    """Allow node ``i`` one more request for an incomplete generation, if it has sent ``max_requests`` already.
 
-    Called after a packet that is not innovative. The packet shows that a neighbor is sending, whose next packet is
-    likely to be innovative.
+    Called after a coded packet that did not raise the rank. The packet shows that a neighbor is sending packets of this
+    generation; the next one is likely to raise the rank.
     """
     generation_record = state.generations[generation]
     if 0 < generation_record.requests == state.max_requests:
@@ -247,8 +247,8 @@ def _allow_request(core, state, i, generation, now):
 def _plan_forgetting(core, state, i, generation, now):
     """Set the time at which a decoded event is forgotten.
 
-    With requests, it is forgotten after the time in which neighbors may request packets. Without requests, it is
-    forgotten when its send timer fires; if that timer is not set, it is forgotten at once.
+    If nodes send requests, this is after the time in which neighbors may request packets. Otherwise the event is
+    forgotten when its send timer fires, or at once if that timer is not set.
     """
     generation_record = state.generations[generation]
     if state.keep_us:
@@ -482,7 +482,7 @@ def _send_request(core, state, i, generation, now):
 
 @compiled
 def wake(core, state, i, now):
-    """Run node ``i``'s timers that are due: send combinations, send requests, or forget decoded events."""
+    """Run node ``i``'s timers that are due: send coded packets, send requests, or forget decoded events."""
     generation = state.nodes[i].generations.first
     while generation != NONE:
         generation_record = state.generations[generation]

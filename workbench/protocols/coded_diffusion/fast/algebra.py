@@ -1,4 +1,4 @@
-"""Linear algebra of encoding vectors for the fast twin: draw coefficients, insert a row into a matrix, combine rows.
+"""Linear algebra of encoding vectors for the fast engine: draw coefficients, insert a row into a matrix, combine rows.
 
 Theory of operation
     The algorithms are those of `workbench.coding.rlnc`, for encoding vectors only. Matrix ``matrices[g]`` of generation

@@ -1,7 +1,7 @@
-"""The state of coded diffusion's fast twin: the memory of all nodes as arrays, built from a scenario.
+"""The state of coded diffusion in the fast engine: the memory of all nodes as arrays, built from a scenario.
 
 Events are numbered from 0 in the order of publishing. A generation, a node's state of an event that it decodes or
-stores, is a row of ``generations`` and an element of ``matrices``. All nodes share one pool of generations, numbered
+stores, is a row of ``generations`` and an element of ``matrices``. All nodes share one array of generations, numbered
 from 1. A row of ``pairs`` (16 bytes) is the state of an event at a node. Rows of events that no node has heard
 take address space, but no memory.
 """
@@ -180,7 +180,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def sends(protocol: Any) -> np.ndarray:
-    """Return an array of m + 1 numbers: how many packets a node sends after 0, 1, ..., m innovative packets."""
+    """Return how many packets a node sends after 0, 1, ..., ``generation_size`` innovative packets, as an array."""
     packet_counts = range(protocol.generation_size + 1)
     return np.array([packets_to_send(protocol.forwarding_factor, count) for count in packet_counts], np.int32)
 
@@ -246,7 +246,7 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def with_more_room(state: Any) -> Any:
-    """Return a copy of the state with twice as many generations in the pool."""
+    """Return a copy of the state with room for twice as many generations."""
     return twin.grown(FIELDS, state, "generations", 2 * len(state.generations))
 
 

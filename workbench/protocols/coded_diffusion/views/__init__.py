@@ -1,4 +1,4 @@
-"""Views of coded diffusion: figures of how one event of a run spreads, from ``ranks.progress(trace, event)``.
+"""Views of coded diffusion: figures of how one event spreads during a run. Data: ``ranks.progress(trace, event)``.
 
 decoding_maps(run, ...)               small maps of the network at several times, with nodes colored by rank
 coverage_chart({name: runs})          share of nodes that hold an event, against its age

@@ -50,7 +50,7 @@ class Lasting(NamedTuple):
 
 
 def lasting(columns: Columns) -> Lasting:
-    """Return the innovative packets of all nodes and events, and when the rank after each packet ended."""
+    """Return the packets that raised the rank of a decoding matrix, and until when each matrix kept that rank."""
     end_rows = columns.where(event="dropped", detail=("expired", "corrupt"))
     matrix_rows = columns.where(event=("generation_begun", "innovative", "held"))
     # A stable sort of ascending pieces merges them.

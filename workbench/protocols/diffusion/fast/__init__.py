@@ -1,4 +1,4 @@
-"""The fast engine's twin of `workbench.protocols.diffusion.node`: functions that the engine's loop calls.
+"""The node of `workbench.protocols.diffusion` as functions that the fast engine's loop calls: its *twin*.
 
 The node's methods are functions in the modules `interests`, `cache`, `data`, `copies`, `paths` (data gradients),
 `reinforcement`, `filters`, `attributes` and `messages`. `memory` defines the arrays of the nodes' state, `state` builds
@@ -121,9 +121,9 @@ def unsubscribe(core, state, i, subscription, now):
 
 @compiled
 def reinforce(core, state, i, request, now):
-    """Let node ``i``, a sink, reinforce the paths to the sources that a reinforcement of the workload selects.
+    """Let node ``i``, a sink, reinforce the paths to the sources that a `reinforce` item of the workload selects.
 
-    ``request``: the index of the reinforcement's attribute list in ``state.reinforcement_lists``.
+    ``request``: the index of the item's attribute list in ``state.reinforcement_lists``.
     """
     reinforce_sources(core, state, i, request, now)
 
@@ -158,7 +158,7 @@ def wake(core, state, i, now):
     """Perform the actions of node ``i`` that are due at the time ``now``.
 
     These are: end subscriptions, refresh or repeat interests, send unacknowledged frames again, match or drop waiting
-    samples, and send the readings that filters have held back.
+    samples, and send the readings that filters have made from dropped ones.
     """
     refresh(core, state, i, now)
     send_waiting(core, state, i, now)

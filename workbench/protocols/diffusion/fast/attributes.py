@@ -1,4 +1,4 @@
-"""Attribute lists of the fast twin, and the functions of `workbench.attributes` that compare them.
+"""Attribute lists in the fast engine, and the functions of `workbench.attributes` that compare them.
 
 All attributes are rows (key, operator, value) of one array that only grows, ``state.attributes``. A list is a range of
 rows with an id. Values are integers; for a blob, the value is the blob's index. During the run new lists are built for
@@ -188,7 +188,7 @@ def constraints_of(state, list_id):
 
 @compiled
 def _insert_sorted(state, start):
-    """Move the last attribute to its position in the sorted rows that begin at ``start``."""
+    """Move the last row of ``state.attributes`` to its position among the sorted rows that begin at ``start``."""
     rows = state.attributes
     row = state.numbers[Number.ATTRIBUTES] - 1
     while row > start and _sorts_before(rows, row, row - 1):
@@ -210,7 +210,7 @@ def _sorts_before(rows, a, b):
 
 @compiled
 def is_within(state, inner, outer):
-    """Return whether the constraints of the list ``inner`` lie within the constraints of the list ``outer``.
+    """Return whether the constraints of an attribute list ``inner`` lie within those of a list ``outer`` (both ids).
 
     The rule is that of `attributes.is_within`.
     """
@@ -318,7 +318,7 @@ def _blobs_within(rows, key, first, last, outer_first, outer_last):
 
 @compiled
 def _meets(rows, key, value, first, last):
-    """Return whether ``value`` meets all constraints on ``key`` in rows first:last."""
+    """Return whether ``value`` meets all constraints on ``key`` in ``rows[first:last]``, an array of attributes."""
     for row in range(first, last):
         if rows[row, 0] == key and rows[row, 1] != IS and not twin.satisfies(value, rows[row, 1], rows[row, 2]):
             return False
@@ -330,9 +330,9 @@ def _meets(rows, key, value, first, last):
 
 @compiled
 def covers(state, outer, inner):
-    """Return whether an interest without INTERVAL, the list ``outer``, brings all data of an interest ``inner``.
+    """Return whether an interest requests all data that another interest requests, by the rule of `attributes.covers`.
 
-    The rule is that of `attributes.covers`.
+    ``outer``, ``inner``: ids of their attribute lists; ``outer`` must have no INTERVAL (limit of the data rate).
     """
     rows = state.attributes
     inner_list, outer_list = state.lists[inner], state.lists[outer]
@@ -370,8 +370,8 @@ def _count_rows(rows, key, operator, value, first, last):
 def sample_end(state, list_id, first, is_aggregate):
     """Return the index of the row after the last row of the sample that begins at row ``first`` of a list.
 
-    Without aggregation this is the end of the list. In an aggregate, the next sample begins where the first key
-    repeats.
+    If the list is an aggregate of samples (``is_aggregate``), the next sample begins where the first key repeats.
+    Otherwise the sample ends with the list.
     """
     attribute_list = state.lists[list_id]
     if not is_aggregate:
@@ -385,7 +385,10 @@ def sample_end(state, list_id, first, is_aggregate):
 
 @compiled
 def may_be_aggregated(state, list_id):
-    """Return whether a message may have further samples beside this list: it has its first key once, and IS only."""
+    """Return whether a sample may share a message with other samples: its first key is unique, all operators are IS.
+
+    ``list_id``: the attribute list of the sample.
+    """
     attribute_list = state.lists[list_id]
     for row in range(attribute_list.first, attribute_list.last):
         if state.attributes[row, 1] != IS:
@@ -395,7 +398,7 @@ def may_be_aggregated(state, list_id):
 
 @compiled
 def slice_list(state, list_id, first, last):
-    """Return the id of a list that has only the rows first:last of the list ``list_id``; add it if it is new."""
+    """Return the id of an attribute list with only the rows first:last of the list ``list_id``; add it if needed."""
     attribute_list = state.lists[list_id]
     if first == attribute_list.first and last == attribute_list.last:
         return list_id

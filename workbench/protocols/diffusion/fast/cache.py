@@ -1,4 +1,4 @@
-"""The interest caches of the fast twin: entries, gradients and reports of changes, as in `diffusion.interest_cache`.
+"""Interest caches in the fast engine: entries, gradients and reports of changes, as in `diffusion.interest_cache`.
 
 ``entry`` is the index of an entry in ``state.entries``; its gradients are ``state.gradients[entry]``.
 """
@@ -61,7 +61,7 @@ def new_entry(core, state, now, i, list_id, sink, sequence):
 
 @compiled
 def remove_entry(state, i, index):
-    """Remove from node ``i``'s cache the entry ``state.order[i, index]``, with its paces."""
+    """Remove the entry ``state.order[i, index]`` from node ``i``'s cache, with the stored INTERVALs of its sinks."""
     remove_paces(state, i, state.order[i, index])
     state.entries[state.order[i, index]].is_used = 0
     state.nodes[i].entries -= 1
@@ -136,7 +136,7 @@ def _interest_number(gradient):
 
 @compiled
 def report_head(core, state, now, i, entry, sink, old_head):
-    """Report a sink's first gradient in a cache entry, if it differs from ``old_head``, the first gradient before."""
+    """Report a sink's first gradient in a cache entry, unless it is still ``old_head``, the one before the change."""
     if not core.is_recorded[Event.HEAD_SET]:
         return
     new_head = head_of(state, entry, sink)
@@ -149,7 +149,7 @@ def report_head(core, state, now, i, entry, sink, old_head):
 
 @compiled
 def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_by):
-    """Set or renew the gradient towards the neighbor that sent an interest or a reinforcement.
+    """Set or renew a cache entry's gradient towards the neighbor that sent an interest or a reinforcement.
 
     ``reinforced_by``: the reinforcement's sequence number, or NONE for an interest; ``ttl``: ttl of the received
     message.
@@ -208,7 +208,8 @@ def _gradient_index(state, entry, sink, neighbor):
 def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
     """Append a gradient to a cache entry and return its index; NONE if the entry is full and the gradient is dropped.
 
-    If the entry is full, `rules.gradient_to_replace` decides which gradient is dropped.
+    If the entry is full, `rules.gradient_to_replace` decides which gradient is dropped. ``reinforced_by``: the sequence
+    number of the reinforcement that sets the gradient, below 0 if an interest sets it.
     """
     if state.entries[entry].gradients >= state.max_gradients:
         gradients, count = state.gradients[entry], state.entries[entry].gradients
@@ -233,7 +234,10 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
 
 @compiled
 def _first_gradient_of(state, entry, sink, count):
-    """Return the index of a sink's first gradient among the first ``count`` gradients of an entry, or ``count``."""
+    """Return the index of a sink's first gradient in a cache entry, or ``count`` without such a gradient.
+
+    ``count``: how many gradients are searched, from the start of the entry's list.
+    """
     for gradient_index in range(count):
         if state.gradients[entry, gradient_index].sink == sink:
             return gradient_index
@@ -274,7 +278,7 @@ def newest_reinforcement(state, entry, sink):
 
 @compiled
 def has_newer_round(state, entry, sink, round_):
-    """Return whether a gradient of an entry was set by a sink's interest of a newer round than ``round_``."""
+    """Return whether an interest of ``sink``, in a newer round than ``round_``, has set a gradient of a cache entry."""
     is_newer = False
     for gradient_index in range(state.entries[entry].gradients):
         gradient = state.gradients[entry, gradient_index]
@@ -286,7 +290,7 @@ def has_newer_round(state, entry, sink, round_):
 
 @compiled
 def has_sink(state, entry, sink):
-    """Return whether an entry has a gradient for a sink."""
+    """Return whether a cache entry has a gradient towards a sink."""
     count = state.entries[entry].gradients
     return _first_gradient_of(state, entry, sink, count) < count
 
@@ -318,7 +322,7 @@ def _clean(core, state, now, i):
 
 @compiled
 def report_removed(core, state, now, i, gradient, reason):
-    """Report as an event that a gradient was removed, with the reason."""
+    """Report as an event that a gradient was removed for ``reason``."""
     if core.is_recorded[Event.GRADIENT_REMOVED]:
         sequence = _interest_number(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
@@ -327,7 +331,7 @@ def report_removed(core, state, now, i, gradient, reason):
 
 @compiled
 def report_interest_removed(core, state, now, i, entry, reason):
-    """Report as an event that a cache entry was removed, with the reason."""
+    """Report as an event that a cache entry was removed for ``reason``."""
     if core.is_recorded[Event.INTEREST_REMOVED]:
         entry_record = state.entries[entry]
         twin.add_row(

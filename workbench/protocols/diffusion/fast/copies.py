@@ -1,4 +1,4 @@
-"""Copies of data in the fast twin: which sinks a node serves, over which neighbors, and the sinks that each copy lists.
+"""Copies of data in the fast engine: which sinks a node serves, over which neighbors, and which sinks a copy lists.
 
 The docstring of `workbench.protocols.diffusion` describes the rules under "Several sinks". A *path* is a row of
 ``state.data_paths``: a sink that gets a copy, and the candidate neighbors for its next hop. A *copy* is identified by
@@ -73,7 +73,11 @@ def _copy_listed_sinks(state, message):
 
 @compiled
 def _add_served(state, i, seen, count):
-    """Add the sinks that node ``i`` has already served with a message to ``served_else``; return its new count."""
+    """Add the sinks towards which node ``i`` has already sent a message to ``state.served_else``.
+
+    ``seen``: index of the message in the node's memory of messages; ``count``: number of elements in use of
+    ``state.served_else``. Return their new number.
+    """
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
             count = _insert(state.served_else, count, state.served_sinks[i, index])
@@ -82,7 +86,10 @@ def _add_served(state, i, seen, count):
 
 @compiled
 def _has_served_sink(state, i, seen, path_count):
-    """Return whether a path in ``data_paths`` leads to a sink that node ``i`` has already served with the message."""
+    """Return whether node ``i`` has already sent a message to the sink of any of the ``path_count`` planned paths.
+
+    ``seen``: index of the message in the node's memory of messages.
+    """
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
             for path in range(path_count):
@@ -93,7 +100,10 @@ def _has_served_sink(state, i, seen, path_count):
 
 @compiled
 def _is_served(state, i, seen, index):
-    """Return whether node ``i`` has served the sink ``state.served_sinks[i, index]`` with a message."""
+    """Return whether node ``i`` has sent a message towards the sink ``state.served_sinks[i, index]``.
+
+    ``seen``: index of the message in the node's memory of messages.
+    """
     return (state.served[i, seen, index // WORD_BITS] >> np.uint64(index % WORD_BITS)) & np.uint64(1) != 0
 
 
@@ -123,7 +133,10 @@ def matches_own(state, i, list_id):
 
 @compiled
 def _mark_excluded(state, i, message, listed_count):
-    """Mark the sinks that get no copy from node ``i``: the message's source, the node, and those in ``served_else``."""
+    """Mark the sinks that get no copy of a message from node ``i``, in ``state.skip_stamp``.
+
+    These are the message's source, node ``i``, and the first ``listed_count`` elements of ``state.served_else``.
+    """
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
     for index in range(listed_count):
@@ -135,7 +148,9 @@ def _mark_excluded(state, i, message, listed_count):
 
 @compiled
 def _find_paths(core, state, i, sender, message, listed_count, now):
-    """Store a path in ``state.data_paths`` for each copy of a message that the node must send; return their number.
+    """Store a path (sink and candidate next hops) for each copy of a message that node ``i`` must send.
+
+    The paths are rows of ``state.data_paths``; return how many.
 
     Sinks among the first ``listed_count`` elements of ``state.served_else`` get no copy.
     """
@@ -151,7 +166,10 @@ def _find_paths(core, state, i, sender, message, listed_count, now):
 
 @compiled
 def _remove_served_paths(state, path_count, listed_count):
-    """Remove the paths to sinks in ``served_else``; return the count of remaining paths."""
+    """Remove the paths to sinks that are served otherwise; return the count of remaining paths.
+
+    These sinks are the first ``listed_count`` elements of ``state.served_else``.
+    """
     remaining_count = 0
     for path in range(path_count):
         if not _contains(state.served_else, listed_count, state.data_paths[path].sink):
@@ -210,10 +228,10 @@ def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidat
 
 @compiled
 def _add_detours(state, entry, now, previous_hop, failed, path_count):
-    """Append a path for each sink of a cache entry to ``data_paths``, for data that is sent again.
+    """Append a path for each sink of a cache entry to ``state.data_paths``, for data that is sent again.
 
-    Neighbor ``failed``, which did not acknowledge the data, is used only for sinks without other gradients. Return the
-    new count of paths.
+    The next hop is ``failed``, the neighbor that did not acknowledge the data, only if a sink has no other gradient.
+    ``path_count``: number of paths so far. Return the new number.
     """
     excluded_stamp, first_path = state.numbers[Number.SKIPPED], path_count
     for gradient_index in range(state.entries[entry].gradients):
@@ -305,10 +323,10 @@ def _is_candidate(state, path, neighbor):
 
 @compiled
 def _send_copies(core, state, i, message, ttl, path_count, copy_count, listed_count, now):
-    """Send each of the first ``copy_count`` neighbors in ``state.hops`` its copy of a data message.
+    """Send a copy of a data message to each of the first ``copy_count`` neighbors in ``state.hops``.
 
-    The list of sinks in a copy has the sinks that the other copies serve, and the first ``listed_count`` elements of
-    ``state.served_else``.
+    Each copy lists the sinks that its receivers need not serve: those that the node's other copies serve, and the first
+    ``listed_count`` elements of ``state.served_else``. ``path_count``: number of rows in use of ``state.data_paths``.
     """
     if copy_count == 1 and listed_count == 0:
         twin.send(core, now, i, state.hops[0], message, ttl - 1)
@@ -394,7 +412,7 @@ def _has_gradients(state, i, sink):
 
 @compiled
 def plan_to_send_again(core, state, i, failed, message, ttl, now):
-    """Plan to send data again that neighbor ``failed`` did not acknowledge; ignore other messages."""
+    """Plan another transmission of data that neighbor ``failed`` did not acknowledge; ignore other kinds of message."""
     if core.messages[message].name != Message.DATA:
         return
     origin = state.message_fields[message].origin
@@ -419,7 +437,7 @@ def plan_to_send_again(core, state, i, failed, message, ttl, now):
 
 @compiled
 def send_waiting(core, state, i, now):
-    """Send the unacknowledged data frames of node ``i`` again whose planned time has come."""
+    """Send again those unacknowledged data frames of node ``i`` that are due."""
     index = 0
     while index < state.nodes[i].waiting:
         frame = state.waiting[i, index]

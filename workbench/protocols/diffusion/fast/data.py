@@ -1,4 +1,4 @@
-"""Data in the fast twin: samples that wait for an interest, aggregation, forwarding, and delivery at sinks."""
+"""Data in the fast engine: samples that wait for an interest, aggregation, forwarding, delivery at sinks."""
 
 from workbench.protocols.diffusion.fast.attributes import (
     append_list,
@@ -61,7 +61,7 @@ def offer_sample(core, state, i, content, number, now):
 
 @compiled
 def drop_old_samples(core, state, i, now):
-    """Drop the waiting samples of node ``i`` whose lifetime has ended."""
+    """Drop samples that wait at node ``i`` for a matching interest, if their lifetime has ended."""
     first_sample = state.samples_first[i]
     expired_count = 0
     while expired_count < state.nodes[i].samples and state.samples[first_sample + expired_count].ends_us <= now:
@@ -135,7 +135,7 @@ def _take_matching_samples(state, i):
 
 @compiled
 def _drop_early_samples(core, state, i, wanted_count, now):
-    """Drop the samples in ``state.wanted`` that come too early for all sinks that want them; return how many remain.
+    """Drop the samples in ``state.wanted`` that come too early for all their sinks; return how many remain.
 
     A sample comes too early for a sink whose INTERVAL has not passed. For each remaining sample, ``state.early_sinks``
     gets the sinks for which the sample comes too early.
@@ -169,9 +169,10 @@ def _is_wanted(state, i, list_id):
 
 @compiled
 def _aggregate(state, first, wanted_count):
-    """Combine the sample ``state.wanted[first]`` and the next ones in one message, if they fit and have its sinks.
+    """Combine the sample at index ``first`` of ``state.wanted`` with the next samples that fit in the same message.
 
-    Return (last, list_id): the message has the samples first:last, and ``list_id`` is the id of its attribute list.
+    All of them must be for the same sinks. Return (last, list_id): the message has the samples
+    ``state.wanted[first:last]``, and ``list_id`` is the id of its attribute list.
     """
     list_id = state.wanted[first].list
     room_B = state.max_attributes_B - state.lists[list_id].size_B
@@ -248,7 +249,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
 
 @compiled
 def emit_held(core, state, i, now):
-    """Send the readings that filters of node ``i`` have held back until now."""
+    """Send the means of dropped readings that are due at node ``i``'s filters."""
     for f in range(len(state.filters)):
         average = state.averages[f, i]
         if average.emits_us == NONE or average.emits_us > now:

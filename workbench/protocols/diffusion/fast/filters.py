@@ -1,4 +1,4 @@
-"""The built-in filters in the fast twin: those of `diffusion.filters` that compare or average numbers.
+"""The built-in filters in the fast engine: those of `diffusion.filters` that compare or average numbers.
 
 A filter on a node has a row in ``state.memories`` for each origin of messages, found by a hash of filter, node and
 origin. Filters that call a user's function (blob_fusion, registered filters) run on the reference engine only.
@@ -22,7 +22,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 
 class _Kind(twin.Codes):
-    """Codes of the built-in filters that the fast twin implements."""
+    """Codes of the built-in filters that the fast engine implements."""
 
     SUPPRESS_UNCHANGED = auto()
     RUNNING_MEAN = auto()
@@ -38,7 +38,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the given filters unchanged. Raises NoFastTwinError if the fast twin does not implement one of them."""
+    """Return the given filters unchanged. Raises NoFastTwinError if the fast engine does not implement one of them."""
     for filter_ in filters:
         if type(filter_) is not Filter or filter_.name not in _Kind.texts():
             name = getattr(filter_, "name", type(filter_).__name__)
@@ -79,7 +79,7 @@ def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
 
 @compiled
 def apply_filters(core, state, now, i, message, origin):
-    """Return the id of a message's attribute list after all matching filters of node ``i``; NONE if they drop it.
+    """Apply node ``i``'s matching filters to a message; return the id of its new attribute list, or NONE if dropped.
 
     ``origin``: node index of the message's source, or of its sink if the message is an interest.
     """
@@ -92,9 +92,10 @@ def apply_filters(core, state, now, i, message, origin):
 
 @compiled
 def hold_back(core, state, i, message, sender, ttl):
-    """Store a message's id, sender and ttl in each filter of node ``i`` that has just dropped a reading of it.
+    """Store a message's id, sender and ttl in each filter of node ``i`` that has just dropped one of its readings.
 
-    Such a filter emits its mean later as this message. ``sender``, ``ttl``: previous hop and ttl of the message.
+    Such a filter sends the mean of dropped readings later, as if it were this message. ``sender``, ``ttl``: previous
+    hop and ttl of the message.
     """
     for f in range(len(state.filters)):
         average = state.averages[f, i]
@@ -118,9 +119,9 @@ def next_emission_us(state, i):
 
 @compiled
 def take_mean(state, f, i):
-    """Return the id of the attribute list that filter ``f`` on node ``i`` emits: its last list, with the mean as value.
+    """Return the id of the attribute list in which filter ``f`` on node ``i`` sends its mean; begin its next period.
 
-    The filter's next period begins.
+    This is the attribute list of the last reading that the filter averaged, with the mean in place of its value.
     """
     average = state.averages[f, i]
     mean = _mean(average.sum, average.count)
@@ -174,7 +175,7 @@ def _carries_any(state, i):
 
 @compiled
 def apply_to_part(core, state, now, i, message, origin, list_id, first):
-    """Return the id of an attribute list after node ``i``'s matching filters from index ``first`` on have processed it.
+    """Apply node ``i``'s matching filters, from index ``first`` on, to an attribute list; return the id of the result.
 
     ``list_id``: the attribute list of an interest, or of one reading in a data message. The result is NONE if a filter
     drops the list.
@@ -228,7 +229,7 @@ def _wants(state, f, name, list_id):
 
 @compiled
 def _decide(state, f, i, origin, list_id, now):
-    """Return the id of the attribute list that filter ``f`` makes of a message's list; NONE if it drops the message."""
+    """Return the id of the list that filter ``f`` of node ``i`` makes of the list ``list_id``, or NONE to drop it."""
     filter_ = state.filters[f]
     kind = filter_.kind
     if kind == _Kind.RATE_LIMIT:
@@ -280,7 +281,7 @@ def _row_of_value(state, list_id, key):
 
 @compiled
 def _with_value(state, list_id, value_row, value):
-    """Return the id of a list with the same attributes, except that row ``value_row`` has another value."""
+    """Return the id of a list with the attributes of ``list_id``, except that row ``value_row`` has another value."""
     attribute_list = state.lists[list_id]
     if state.attributes[value_row, 2] == value:
         return list_id
@@ -343,9 +344,9 @@ def _average(state, f, i, origin, list_id, value_row, value, now):
 
 @compiled
 def _find_memory(state, f, i, origin):
-    """Find or add the row of ``state.memories`` for filter ``f`` on node ``i`` and messages of ``origin``.
+    """Find or add what filter ``f`` on node ``i`` remembers about messages of ``origin``.
 
-    Return (index of the row, whether the row is new).
+    Return (index of the row in ``state.memories``, whether the row is new).
     """
     node_count = state.carries.shape[1]
     id = (np.int64(f) * node_count + i) * node_count + origin

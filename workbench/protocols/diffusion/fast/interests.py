@@ -1,4 +1,4 @@
-"""Interests in the fast twin: the subscriptions and own interests of nodes, and interests received from neighbors.
+"""Interests in the fast engine: subscriptions, own interests, and interests from neighbors.
 
 ``own`` is the index of an own interest: one that a node, as a sink, floods for its subscriptions.
 """
@@ -95,7 +95,7 @@ def _new_own_interest(state, i, list_id):
 
 @compiled
 def block_of(state, own):
-    """Return the index, in ``state.data_gradients``, of the block with the data gradients of the interest ``own``."""
+    """Return the index in ``state.data_gradients`` where the data gradients of the own interest ``own`` are stored."""
     return len(state.entries) + own
 
 
@@ -155,7 +155,7 @@ def _remove_own(state, i, index):
 
 @compiled
 def refresh(core, state, i, now):
-    """End expired subscriptions of node ``i``; send those of its interests whose refresh or repetition is due."""
+    """End expired subscriptions of node ``i``, and send its own interests whose refresh or repetition is due."""
     index = state.own_first[i]
     while index < state.own_first[i] + state.nodes[i].own_interests:
         own = state.own_order[index]
@@ -215,7 +215,7 @@ def plan_tick(core, state, i, now):
 
 @compiled
 def _flood_interests(core, state, i, now):
-    """Flood node ``i``'s interests that are not flooded yet, except interests that another one covers.
+    """Flood node ``i``'s own interests that are not flooded yet, except those that another own interest covers.
 
     A covered interest is no longer refreshed.
     """
@@ -235,9 +235,9 @@ def _flood_interests(core, state, i, now):
 
 @compiled
 def _is_covered(core, state, i, own):
-    """Return whether another interest of node ``i`` brings all data of ``own`` and ends no earlier.
+    """Return whether another interest of node ``i`` requests all data that ``own`` requests, at least as long.
 
-    Of two interests that cover each other, only the newer one is covered.
+    If two interests request the same data and end at the same time, the result is True only for the newer one.
     """
     list_id, ends_us = state.own_interests[own].list, _end_us(core, state, own)
     is_older = True
@@ -258,7 +258,7 @@ def _is_covered(core, state, i, own):
 
 @compiled
 def _end_us(core, state, own):
-    """Return when the last subscription that shares an interest ends (µs); ``own``: as in `expiration_s`."""
+    """Return when the last subscription that shares an interest ends (µs); ``own``: the interest's index."""
     ends_us = np.int64(0)
     subscription = state.own_interests[own].subscriptions.first
     while subscription != NONE:
@@ -270,7 +270,7 @@ def _end_us(core, state, own):
 
 @compiled
 def _send_interest(core, state, i, own, now):
-    """Flood node ``i``'s interest ``own``, in a new round unless it is new, and plan its next refresh."""
+    """Flood node ``i``'s interest ``own`` and plan its next refresh; a refresh begins a new round of the interest."""
     interest = state.own_interests[own]
     if interest.repeats != NONE:
         interest.round = next_round(interest.round)
@@ -388,7 +388,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
 
 @compiled
 def _cache_interest(core, state, i, sender, message, ttl, now):
-    """Store an interest that is new or in a new round in the cache, with a gradient towards its sender."""
+    """Store an interest in the cache, with a gradient towards its sender; the interest or its round is new."""
     list_id = core.messages[message].content
     sequence = core.messages[message].sequence
     fields = state.message_fields[message]
@@ -461,6 +461,6 @@ def _report_cached(core, state, now, i, peer, message):
 
 @compiled
 def detail_of(state, list_id):
-    """Return the code that stands for the text of an attribute list in the trace's column ``detail``."""
+    """Return the integer by which the trace's column ``detail`` refers to the text of an attribute list."""
     detail = state.lists[list_id].detail
     return state.text_base + list_id if detail == NONE else detail

@@ -1,4 +1,4 @@
-"""The arrays of the fast twin's state: the memory of all nodes of a TinyDiffusion network, messages and pools.
+"""The arrays of TinyDiffusion's state in the fast engine: the memory of all nodes, messages and growing arrays.
 
 Memory
     The protocol's parameters determine the sizes of all lists, except if the workload cannot fill a list. Then the list
@@ -16,7 +16,7 @@ Memory
         24                                     per sample that may wait
 
     With the defaults 1500 nodes with ten distinct interests take 10 MB. Memory pages that no node writes to are never
-    allocated. Attribute lists (`attributes`), marks of sinks (`paths`) and the memory of filters (`filters`) are pools
+    allocated. Attribute lists (`attributes`), marks of sinks (`paths`) and the memory of filters (`filters`) are arrays
     that grow; an attribute list takes 24 bytes and 12 for each attribute.
 """
 
@@ -281,7 +281,7 @@ HOP_COUNT = np.dtype([("paths", np.int32), ("heads", np.int32)], align=True)
 
 
 class Number(twin.Codes):
-    """Indices in ``state.numbers``: network-wide counters, and the index of the first free entry of each pool."""
+    """Indices in ``state.numbers``: network-wide counters, and the first free entry of each pool (growing array)."""
 
     LISTS = auto()
     REMEMBERED = auto()  # lists in the hash table
@@ -294,7 +294,7 @@ class Number(twin.Codes):
 
 
 class PoolNeed(twin.Codes):
-    """Indices in ``state.pool_needs``: for each growing pool, the largest number of entries that one event may use."""
+    """Indices in ``state.pool_needs``: how many entries of each growing array one simulation event may use."""
 
     LISTS = auto()
     ATTRIBUTES = auto()

@@ -1,4 +1,4 @@
-"""Messages in the fast twin: create and copy them, remember those already seen, and look up black lists."""
+"""Messages in the fast engine: create, copy and remember messages; look up black lists."""
 
 from workbench.protocols.diffusion.fast.memory import Message
 from workbench.protocols.diffusion.rules import may_explore
@@ -80,7 +80,7 @@ def seen_data_index(state, i, id):
 
 @compiled
 def note_data(state, i, id, sender, ttl, now):
-    """Remember a data message that is new to node ``i`` and return its index; a full list drops its oldest message."""
+    """Remember a data message that is new to node ``i``, in place of the oldest if memory is full; return its index."""
     index = twin.remember(state.seen_data[i], state.nodes[i].seen_data, id)
     seen_message = state.seen_data_more[i, index]
     seen_message.time_us = now
@@ -95,7 +95,7 @@ def note_data(state, i, id, sender, ttl, now):
 
 @compiled
 def count_gradients_to_use(state, i, now):
-    """Return along how many gradients of each sink node ``i`` sends new data: 1 or ``exploratory_gradients``.
+    """Return the number of gradients per sink along which node ``i`` sends new data: 1 or ``exploratory_gradients``.
 
     The result is 1 if the node might not recognize copies that come back, because its list of seen data is full and
     reaches back only a short time (`may_explore`).
@@ -130,7 +130,7 @@ def known_round(state, i, id, now):
 def note_interest(state, i, id, round_, now):
     """Record that node ``i`` heard the interest ``id`` now in round ``round_``.
 
-    If the node's memory is full, the interest that was not heard for longest is forgotten.
+    If the node's memory is full, it forgets the interest that it has not heard for the longest time.
     """
     node, seen_interests = state.nodes[i], state.seen_interests[i]
     index = _index_of_interest(state, i, id)

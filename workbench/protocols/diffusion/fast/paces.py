@@ -1,7 +1,8 @@
-"""The pace of readings, compiled: how often a source sends readings to each sink (`diffusion.pacing`).
+"""How often a source sends readings to each sink, in the fast engine; `diffusion.pacing` has the same rules.
 
 A pace is an element of ``state.paces[i]``, a FIFO of node ``i``. It belongs to an entry of the node's interest cache
-and to a sink. It has the INTERVAL of the sink's interest, and the time of the last reading that was sent to the sink.
+and to a sink. It has the INTERVAL of the sink's interest (the shortest time between readings), and the time of the last
+reading that was sent to the sink.
 """
 
 from workbench.attributes.model import INTERVAL, IS
@@ -16,7 +17,7 @@ is_due = compiled(pacing.is_due)
 
 @compiled
 def interval_us(state, list_id):
-    """Return the INTERVAL of an interest (µs), given by its attribute list; 0 without INTERVAL."""
+    """Return the shortest time between readings (µs) that an interest's attribute list requests by INTERVAL, or 0."""
     for row in range(state.lists[list_id].first, state.lists[list_id].last):
         if state.attributes[row, 0] == INTERVAL and state.attributes[row, 1] == IS:
             return max(0, state.attributes[row, 2]) * 100000  # an INTERVAL counts tenths of a second
@@ -25,9 +26,9 @@ def interval_us(state, list_id):
 
 @compiled
 def set_pace(state, i, entry, sink, list_id):
-    """Store the INTERVAL of a sink's newest interest or reinforcement in a pace of node ``i``.
+    """Store how often node ``i`` sends readings to a sink: the INTERVAL of the sink's interest or reinforcement.
 
-    ``entry``: the interest's entry in the node's interest cache; ``list_id``: the interest's attribute list.
+    ``entry``: the interest's entry in the node's interest cache; ``list_id``: the attribute list that has the INTERVAL.
     """
     sink_interval_us = interval_us(state, list_id)
     index = _find(state, i, entry, sink)
@@ -55,7 +56,7 @@ def _find(state, i, entry, sink):
 
 @compiled
 def remove_paces(state, i, entry):
-    """Remove the paces of a cache entry, because the entry leaves node ``i``'s cache."""
+    """Remove the stored INTERVALs (paces) of a cache entry that leaves node ``i``'s interest cache."""
     index = 0
     while index < state.nodes[i].paces:
         if state.paces[i, index].entry == entry:
@@ -73,10 +74,10 @@ def _remove(state, i, index):
 
 @compiled
 def find_early_sinks(core, state, i, wanted, published_us, now):
-    """Store in ``state.early_sinks[wanted]`` the sinks for which the sample ``state.wanted[wanted]`` comes too early.
+    """Find the sinks that must not get a sample yet, because of their INTERVAL, and report each as an event.
 
-    The sample was published at ``published_us``. Report each of these sinks as an event. Return whether the sample is
-    due for any other sink.
+    ``wanted``: index of the sample in ``state.wanted``; the sinks are stored in ``state.early_sinks`` at the same
+    index. ``published_us``: when the sample was published (µs). Return whether the sample is due for any other sink.
     """
     sample = state.wanted[wanted]
     # Sinks that are due have this stamp in ``skip_stamp``, sinks for which it is too early in ``sink_stamp``.

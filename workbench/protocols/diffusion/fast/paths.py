@@ -1,4 +1,4 @@
-"""Data gradients in the fast twin: for each source, the neighbor that was first to bring the newest data.
+"""Data gradients in the fast engine: for each source, the neighbor that first brought the newest data.
 
 Data gradients are stored in blocks, one for each entry of the interest caches and for each own interest. A block has
 room for ``max_reinforcements`` data gradients, and ``index`` is the position of a data gradient in its block. Block e
@@ -13,7 +13,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def clear_data_gradients(state, block):
-    """Remove all data gradients of a block."""
+    """Remove all data gradients in row ``block`` of ``state.data_gradients``."""
     for index in range(state.data_gradient_counts[block]):
         _forget_marks(state, block, index)
     state.data_gradient_counts[block] = 0
@@ -21,9 +21,10 @@ def clear_data_gradients(state, block):
 
 @compiled
 def update_data_gradient(core, state, now, i, block, message, source, neighbor, list_id):
-    """Record that new data of a source came from a neighbor; return the index of its data gradient in the block.
+    """Record that new data of a source came from a neighbor; return the index of the source's data gradient.
 
-    ``list_id``: the attribute list of the data. A full block drops its oldest data gradient.
+    ``block``: the group of data gradients of one interest. If it is full, its oldest data gradient is dropped.
+    ``list_id``: the attribute list of the data.
     """
     index = _index_of_source(state, block, source)
     gradient_count = state.data_gradient_counts[block]
@@ -63,7 +64,10 @@ def _index_of_source(state, block, source):
 
 @compiled
 def is_reinforced_for(state, block, index, sink):
-    """Return whether the data gradient at ``index`` of a block is marked as reinforced for a sink."""
+    """Return whether a data gradient is marked as reinforced for a sink.
+
+    ``block``, ``index``: row and column of the data gradient in ``state.data_gradients``.
+    """
     mark = state.data_gradients[block, index].marks
     while mark != NONE:
         if state.marks[mark].sink == sink:
@@ -74,7 +78,10 @@ def is_reinforced_for(state, block, index, sink):
 
 @compiled
 def has_room_for_sink(state, block, index):
-    """Return whether a data gradient has fewer than ``max_sinks`` marks, so that one more sink can reinforce it."""
+    """Return whether one more sink can reinforce a data gradient, because fewer than ``max_sinks`` sinks have done so.
+
+    ``block``, ``index``: row and column of the data gradient in ``state.data_gradients``.
+    """
     mark_count, mark = 0, state.data_gradients[block, index].marks
     while mark != NONE:
         mark_count += 1
@@ -84,7 +91,7 @@ def has_room_for_sink(state, block, index):
 
 @compiled
 def mark_reinforced(state, block, index, sink):
-    """Mark the data gradient at ``index`` of a block as reinforced for a sink."""
+    """Mark the data gradient ``state.data_gradients[block, index]`` as reinforced for a sink."""
     mark = twin.take_free(state.marks, state.numbers, Number.FREE_MARK)
     state.marks[mark].sink = sink
     state.marks[mark].next = state.data_gradients[block, index].marks
@@ -103,7 +110,10 @@ def _forget_marks(state, block, index):
 
 @compiled
 def forget_reinforcements(state, block, sink):
-    """Remove the marks of a sink from all data gradients of a block; called for a new round of the sink's interest."""
+    """Remove a sink's marks as reinforced from all data gradients in row ``block`` of ``state.data_gradients``.
+
+    Called for a new round of the sink's interest.
+    """
     for index in range(state.data_gradient_counts[block]):
         previous_mark, mark = NONE, state.data_gradients[block, index].marks
         while mark != NONE:

@@ -1,4 +1,4 @@
-"""Reinforcement in the fast twin: the rules of `workbench.protocols.diffusion.reinforcement`.
+"""Reinforcement in the fast engine: the rules of `workbench.protocols.diffusion.reinforcement`.
 
 A sink sends reinforcements with the attributes of its interests, and those of the workload's items `reinforce`.
 """
@@ -31,7 +31,10 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def reinforce(core, state, i, own, index, now):
-    """Send a reinforcement for node ``i``'s interest ``own`` along the interest's data gradient at ``index``."""
+    """Send a reinforcement for node ``i``'s interest ``own`` to the neighbor of one of the interest's data gradients.
+
+    ``index``: position of this data gradient among those of the interest.
+    """
     interest = state.own_interests[own]
     sequence = take_sequence(state, i)
     expires_s = expiration_s(core, state, own, now)
@@ -59,7 +62,7 @@ def reinforce(core, state, i, own, index, now):
 
 @compiled
 def receive_reinforcement(core, state, i, sender, message, ttl, now):
-    """Process a reinforcement: move the gradient towards its sender to the front, and forward it to the sources."""
+    """Process a reinforcement: prefer the gradient towards its sender, and forward the message to the sources."""
     clean(core, state, now, i)
     peer = core.addresses[sender]
     list_id, sequence = core.messages[message].content, core.messages[message].sequence
@@ -104,11 +107,11 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
 
 @compiled
 def reinforce_sources(core, state, i, request, now):
-    """Reinforce the sources that a reinforcement of the workload selects, for node ``i``'s interests that contain it.
+    """Send reinforcements from node ``i`` towards the sources that one `reinforce` item of the workload selects.
 
-    Interests that another interest of the node covers are left out. An interest contains a reinforcement if the
-    reinforcement's constraints lie within those of the interest.
-    ``request``: index in ``state.reinforcement_lists``, the attribute lists of the workload's reinforcements.
+    One is sent for each own interest of the node whose constraints include those of the item. Interests that another
+    interest of the node covers are left out.
+    ``request``: index of the item's attribute list in ``state.reinforcement_lists``.
     """
     list_id = state.reinforcement_lists[request]
     first_position = state.own_first[i]
@@ -146,7 +149,8 @@ def _send_along(core, state, i, message, path_count, ttl, now):
 def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
     """Append the neighbors to which node ``i`` sends a reinforcement to ``state.paths``; return the number of paths.
 
-    The neighbors are those of the data gradients of ``block`` that match the reinforcement, each neighbor once.
+    The neighbors are those of the data gradients in row ``block`` of ``state.data_gradients`` that match the
+    reinforcement, each neighbor once.
     ``count``: number of paths so far; ``sender``: the previous hop, to which no path leads. ``is_equal``: whether
     interest and reinforcement have the same constraints. If so, a source whose path is already reinforced is left out.
     """

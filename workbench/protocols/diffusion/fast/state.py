@@ -1,4 +1,4 @@
-"""Functions that build the arrays of `memory` from a scenario, with upper bounds of the arrays' sizes."""
+"""Build the arrays that hold all nodes' state in the fast engine from a scenario, with upper bounds of their sizes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
     if len(attributes) > protocol.max_attributes:
         raise twin.NoFastTwinError(
-            f"{to_text(attributes)!r} has {len(attributes)} attributes; max_attributes allows {protocol.max_attributes}"
+            f"{to_text(attributes)!r} has {len(attributes)} attributes; "
+            f"use at most {protocol.max_attributes} (the parameter max_attributes)"
         )
 
 
@@ -42,7 +43,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 class Bounds(NamedTuple):
-    """Upper bounds of the counts in a run, derived from the protocol's parameters, network and workload."""
+    """Upper bounds of how many nodes, gradients, samples etc. a run has, derived from its scenario."""
 
     nodes: int
     degree: int  # the most neighbors that a node hears
@@ -58,7 +59,7 @@ class Bounds(NamedTuple):
 
 
 def bounds(setup: Setup) -> Bounds:
-    """Return the Bounds of a run. Raises NoFastTwinError if the fast twin does not implement a filter."""
+    """Return the Bounds of a run. Raises NoFastTwinError if the fast engine does not implement one of its filters."""
     protocol, network, workload_arrays, _ = setup
     node_count = len(network.addresses)
     degree = int(np.bincount(network.receivers, minlength=1).max(initial=1))
@@ -94,7 +95,7 @@ def _nodes_of_actions(setup: Setup, kind: int) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper limits of the trace rows, frames and messages that one call of the twin may create.
+    """Return upper limits of the trace rows, frames and messages that one call of a node's functions may create.
 
     The three results are for the reception of a broadcast, the reception of a unicast, and any other call.
     """
@@ -137,7 +138,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def _pool_needs(b: Bounds) -> np.ndarray:
-    """Return an array, indexed by PoolNeed: how many entries of each pool a single event of the simulation may use."""
+    """Return how many entries of each pool (growing array) one event of the simulation may use, indexed by PoolNeed."""
     pool_needs = np.zeros(4, np.int64)
     # A data message: each part after each filter, all parts together, each delivered sample.
     data_lists = MOST_ATTRIBUTES * (b.filters + 2) + 2
@@ -210,7 +211,7 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> dict[str, int]:
-    """Return {name: number of elements} for the sizes by which `memory.FIELDS` refers to the dimensions of arrays.
+    """Return {name of a dimension: number of elements}, for the dimensions that `memory.FIELDS` gives to the arrays.
 
     ``b``: the bounds of the run; ``lists``: the attribute lists that are known before the run.
     """
@@ -275,8 +276,8 @@ def _carriers(setup: Setup, filters: list) -> np.ndarray:
 class _Lists:
     """The attribute lists that are known before the run.
 
-    The ids of the publications' lists are their indices in ``work.contents``. The lists of subscriptions and of
-    filters' ``match`` follow.
+    The lists of the workload's publications come first; their ids are their indices in the array ``contents`` of the
+    workload. The lists of subscriptions, of reinforcements and of filters' ``match`` follow.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -381,7 +382,7 @@ def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 
 
 def with_more_room(state: Any) -> Any:
-    """Return a state in which each pool that is too small for another event of the simulation is twice as large."""
+    """Return a copy of the state in which growing arrays with too little room for one more event are doubled."""
     pool_numbers, pool_needs = state.numbers, state.pool_needs
     if pool_numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] > len(state.lists):
         # The hash table grows too, so all lists are added to it again.

@@ -6,7 +6,8 @@ forward, or None to drop the message. A message without a value of the filter's 
 
 A filter may also send the content of dropped messages later. It sets its attribute ``emits_at_us`` to a time (µs); then
 the node calls ``emit(now)``, which returns the attributes of a sample, a list of several samples, or None. They are
-sent as the data message that this filter dropped last, to all sinks. ``emits_at_us`` must be None or later after that.
+sent to all sinks as the data message that this filter dropped last. ``emit`` sets ``emits_at_us`` to None or a later
+time.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -57,7 +58,7 @@ _OF = Parameter("of", "TEMP", None, None, "key", "what most motes measure")
 
 
 class SuppressUnchanged:
-    """A filter that drops a reading if it differs by at most ``tolerance`` from the last one passed for its source.
+    """A filter that drops a reading within ``tolerance`` of the last reading of the same source that it passed.
 
     A reading that comes at least ``heartbeat_s`` after the last one passed always passes.
     """

@@ -52,20 +52,20 @@ class FiltersOnNode:
 
     @property
     def next_wake(self):
-        """The earliest time at which a filter emits a message that it has held back (µs), or None."""
+        """The earliest time (µs) at which a filter will send a message made from those that it dropped, or None."""
         times = [filter_.emits_at_us() for filter_ in self._filters]
         times = [time for time in times if time is not None]
         return min(times) if times else None
 
     def wake(self, now):
-        """Let each filter that is due emit the samples that it has held back."""
+        """Let each filter that is due send the samples that it has made from dropped messages."""
         for index in range(len(self._filters)):
             time_us = self._filters[index].emits_at_us()
             if time_us is not None and time_us <= now:
                 self._emit(index, now)
 
     def _emit(self, index, now):
-        """Send the samples that the filter at ``index`` emits now, as the data message that it dropped last.
+        """Send the samples that the filter at ``index`` emits now, in place of the data message that it dropped last.
 
         The message keeps its origin, sequence number and ttl. The filters behind ``index`` process the samples first.
         """
@@ -99,7 +99,10 @@ class FiltersOnNode:
         return filtered_attributes or None
 
     def _apply_to_part(self, messages, attributes, origin, sequence, now, first=0):
-        """Return the attributes that the matching filters from index ``first`` on return; () if a filter drops them."""
+        """Apply the matching filters, from index ``first`` on, to one reading or interest; return its new attributes.
+
+        The result is () if a filter drops the reading or interest. ``messages``: "interest" or "data".
+        """
         for filter_ in self._filters[first:]:
             if not filter_.wants(messages, attributes):
                 continue
@@ -168,7 +171,7 @@ class FilterOnNode:
         return (PASS, attributes) if result == attributes else (REPLACE, result)
 
     def emits_at_us(self):
-        """Return when the filter emits what it has held back (µs), or None if it holds nothing."""
+        """Return when the filter will send a message made from those that it dropped (µs), or None."""
         return getattr(self._filter, "emits_at_us", None)
 
     def emit(self, now):

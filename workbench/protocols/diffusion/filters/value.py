@@ -80,8 +80,8 @@ class Filter:
     def on_a_mote(self):
         """Return {name: plain value}, the filter's description that a mote receives.
 
-        The values of `to_dict` are extended by ``wire``, the encoded attributes of ``match`` (hexadecimal), and
-        ``in_c``. Both are for firmware in C, which cannot parse the text of ``match``.
+        The values of `to_dict` are extended by ``wire``, the encoded attributes of ``match`` (hexadecimal), and by the
+        result of `in_c`. Both are for firmware in C, which cannot parse the text of ``match``.
         """
         match = parse(self.match)
         wire = bytes((len(match),)) + encode_attributes(match)
@@ -90,9 +90,9 @@ class Filter:
         return values
 
     def in_c(self):
-        """Return {field: value}, the struct by which a C node represents this filter.
+        """Return {field: value}, the fields of the C struct that represents this filter on a node written in C.
 
-        The result is {} for a built-in filter that the C node does not have. The fields of a user's filter are its
+        The result is {} for a built-in filter that is not implemented in C. The fields of a user's filter are its
         settings, unchanged.
         """
         if self.name not in IN_C:
@@ -125,7 +125,7 @@ class Filter:
         return key_numbers
 
     def measured_keys(self):
-        """Return the numbers of the keys whose values the filter processes: that of ``of``, or those of ``match``."""
+        """Return the keys whose values the filter processes: the key in its setting ``of``, or those in ``match``."""
         settings = self.settings
         if self.name in BUILT_IN:
             settings = complete_settings(self.name, BUILT_IN[self.name].parameters, settings)
@@ -140,7 +140,7 @@ class Filter:
 
     @staticmethod
     def register(name, make):
-        """Register a user's function or class that another process has sent to this process."""
+        """Register ``make``, a user's function or class that another process has sent to this process."""
         register_filter(name, make)
 
     def __eq__(self, other):
@@ -176,7 +176,7 @@ def _parse_nodes(name, at):
     nodes = [_to_address(node) for node in _as_list(at)]
     if None in nodes:
         raise ParameterError(
-            'filter %s: at is %r; it must be the address of a node, several addresses, or "all"' % (name, at)
+            'filter %s: `at` is %r; it must be the address of a node, several addresses, or "all"' % (name, at)
         )
     return tuple(nodes)
 

@@ -56,7 +56,7 @@ def cached_interests(columns: Columns, duration_us: int) -> tuple[Table, list[st
 
 
 def gradients(columns: Columns, duration_us: int) -> Table:
-    """Return a table of gradients.
+    """Return a table of all nodes' gradients over time.
 
     A row is an interval in which a gradient does not change. Columns: node; peer: the neighbor to which data may go;
     origin, sequence: sink and sequence number of the interest; value: when the gradient expires (µs); look: HEAD (the
@@ -116,12 +116,11 @@ def gradients(columns: Columns, duration_us: int) -> Table:
 
 
 def find_latest_rows(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> np.ndarray:
-    """Return, for each row, the index of the latest marked row with the same key, or -1; a marked row returns itself.
+    """Return, for each row, the index of the last marked row with the same key that is not after the row, or -1.
 
-    The latest row is the last one up to and including the row itself. ``keys``: the key of each row; ``is_source``:
-    whether a row is marked. To
-    search in the other direction, pass all arrays in reverse order, and in ``last`` the largest index. The result then
-    has indices into the original order.
+    For a marked row this is its own index. ``keys``: the key of each row; ``is_source``: whether a row is marked. To
+    search for the next marked row instead, pass all arrays in reverse order, and in ``last`` the largest index. The
+    result then has indices into the original order.
     """
     order = argsort(keys)
     source_positions, first_positions = last_marked(is_source[order]), last_marked(mark_first(keys[order]))

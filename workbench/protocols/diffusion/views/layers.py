@@ -38,7 +38,7 @@ FILTERS = Section(
 
 
 def layers(recorded: Recorded) -> list[Layer]:
-    """Return the layers of a recorded run; empty layers are left out."""
+    """Return the layers of the animated view for a recorded run, without those that are empty."""
     columns, duration_us = recorded.columns, recorded.duration_us
     gradient_table = gradients(columns, duration_us)
     looks = gradient_table.pop("look")
