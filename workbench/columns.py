@@ -42,13 +42,13 @@ _FEW = 512  # for fewer rows, numpy's own sort is faster than sorting digit by d
 
 def row_keys(*columns: np.ndarray) -> np.ndarray:
     """Return a key for each row, int64 (n,): equal rows have equal keys, and keys sort as the rows do."""
-    keys, key_range = np.zeros(len(columns[0]), np.int64), 1
+    merged_keys, key_range = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         codes, code_range = _shift_to_zero(column)
         if key_range * code_range >= _MOST_KEYS:
-            (keys, key_range), (codes, code_range) = _rank_values(keys), _rank_values(codes)
-        keys, key_range = (keys * code_range + codes if key_range > 1 else codes), key_range * code_range
-    return keys
+            (merged_keys, key_range), (codes, code_range) = _rank_values(merged_keys), _rank_values(codes)
+        merged_keys, key_range = (merged_keys * code_range + codes if key_range > 1 else codes), key_range * code_range
+    return merged_keys
 
 
 def shared_keys(*tables: Table) -> list[np.ndarray]:
@@ -115,8 +115,8 @@ def lexsort(keys: Sequence[np.ndarray]) -> np.ndarray:
 def unique_inverse(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct keys (k,), ascending, and for each row the index of its key among them (n,)."""
     if keys.dtype.kind not in "iu" or keys.dtype == np.uint64:
-        values, inverse = np.unique(keys, return_inverse=True)
-        return values, inverse.reshape(-1)
+        distinct_keys, inverse = np.unique(keys, return_inverse=True)
+        return distinct_keys, inverse.reshape(-1)
     lowest_key, span = _span(keys)
     if _is_dense(span, len(keys)):
         offsets = np.subtract(keys, lowest_key, dtype=np.int64)
@@ -174,7 +174,10 @@ def cumcount(keys: np.ndarray) -> np.ndarray:
 
 
 def split_rows(codes: np.ndarray, count: int) -> list[np.ndarray]:
-    """Return for each code 0, ..., ``count`` - 1 an array with the indices of the rows of this code, ascending."""
+    """Return for each code 0, ..., ``count`` - 1 an array with the indices of the rows that have it, ascending.
+
+    ``codes`` has the code of each row.
+    """
     return np.split(argsort(codes), np.cumsum(np.bincount(codes, minlength=count)))[:count]
 
 
@@ -184,13 +187,13 @@ def take_rows(table: _SomeTable, rows: np.ndarray) -> _SomeTable:
 
 
 def find_last(rows: Table, table: Table) -> np.ndarray:
-    """Return for each row (n,) the index of the last equal row in ``table``, or -1 if missing."""
+    """Return for each row (n,) the index of the last equal row in ``table``, or -1 if ``table`` has no equal row."""
     wanted_keys, table_keys = shared_keys(rows, table)
     lowest_key, span = _span(table_keys)
     if _is_dense(span, len(wanted_keys) + len(table_keys)):
-        index = np.full(span + 1, -1)  # the last entry is for keys out of the range
-        index[table_keys - lowest_key] = np.arange(len(table_keys))
-        return index[
+        last_index_of_key = np.full(span + 1, -1)  # the last entry is for keys out of the range
+        last_index_of_key[table_keys - lowest_key] = np.arange(len(table_keys))
+        return last_index_of_key[
             np.where((wanted_keys >= lowest_key) & (wanted_keys < lowest_key + span), wanted_keys - lowest_key, span)
         ]
     row_order = argsort(table_keys)
@@ -220,7 +223,7 @@ def mark_first(*columns: np.ndarray) -> np.ndarray:
 
 
 def last_marked(is_marked: np.ndarray) -> np.ndarray:
-    """Return for each row (n,) the index of the nearest marked row at or before this row, or -1 without one."""
+    """Return for each row (n,) the index of the nearest marked row at or before it, or -1 if no such row is marked."""
     return np.maximum.accumulate(np.where(is_marked, np.arange(len(is_marked)), -1))
 
 

@@ -42,9 +42,9 @@ def _show(
 
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, stack_frames  # for %tb and %debug
     traceback_lines = shell.InteractiveTB.structured_traceback(kind, error, stack_frames, tb_offset=tb_offset)
-    text = _ANSI.sub("", "\n".join(traceback_lines))
+    traceback_text = _ANSI.sub("", "\n".join(traceback_lines))
     shell._showtraceback(kind, error, [f"{_RED}{kind.__name__}{_PLAIN}: {error}"])
     # The reply to the client that executes the cell contains this; the notebook does not show it.
     shell._last_traceback = traceback_lines
-    folded_html = f"<details><summary>Traceback</summary><pre>{escape(text)}</pre></details>"
-    display({"text/plain": text, "text/html": folded_html}, raw=True)
+    folded_html = f"<details><summary>Traceback</summary><pre>{escape(traceback_text)}</pre></details>"
+    display({"text/plain": traceback_text, "text/html": folded_html}, raw=True)

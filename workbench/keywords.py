@@ -31,7 +31,7 @@ Target = TypeVar("Target", bound=Callable[..., Any])
 
 
 class UnknownName(WorkbenchError, AttributeError):
-    """An error for an unknown attribute, which suggests a similar known one; also an AttributeError for Python."""
+    """An error for an unknown attribute, which suggests a similar known one. It is also an AttributeError."""
 
     def __init__(self, owner: str, name: str, known: Iterable[str]) -> None:
         public_names = [name for name in known if not name.startswith("_")]
@@ -59,9 +59,9 @@ def checked(target: Target) -> Target:
     constructor = target.__init__  # type: ignore[misc]
     if constructor is not object.__init__:  # A named tuple is built by __new__, and object.__init__ takes no arguments.
         target.__init__ = _wrap_checked(constructor, target.__name__)  # type: ignore[misc]
-    for name, function in list(vars(target).items()):
-        if isinstance(function, FunctionType) and not name.startswith("_"):
-            setattr(target, name, _wrap_checked(function, f"{target.__name__}.{name}"))
+    for method_name, function in list(vars(target).items()):
+        if isinstance(function, FunctionType) and not method_name.startswith("_"):
+            setattr(target, method_name, _wrap_checked(function, f"{target.__name__}.{method_name}"))
     if not hasattr(target, "__getattr__"):
         target.__getattr__ = refuse_unknown  # type: ignore[attr-defined]
     return target
@@ -144,9 +144,11 @@ def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
                 return own_getattr(name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"{package}.{home}")
-        value = module if home == name else getattr(module, name)
-        vars(owner)[name] = value = checked(value) if isinstance(value, FunctionType) else value
-        return value
+        public_object = module if home == name else getattr(module, name)
+        vars(owner)[name] = public_object = (
+            checked(public_object) if isinstance(public_object, FunctionType) else public_object
+        )
+        return public_object
 
     vars(owner)["__getattr__"] = load
     answer_for(package)

@@ -101,12 +101,14 @@ class SensorField:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name, (minimum, maximum, unit, _) in _RANGES.items():
-            value = getattr(self, name)
-            if not _is_number(value) or not minimum <= value <= maximum:
+        for parameter_name, (minimum, maximum, unit, _) in _RANGES.items():
+            parameter_value = getattr(self, parameter_name)
+            if not _is_number(parameter_value) or not minimum <= parameter_value <= maximum:
                 allowed = f"{minimum:g} to {maximum:g} {unit}".rstrip()
-                raise ParameterError(f"SensorField: {name} is {value!r:.60}; it must be a number from {allowed}.")
-            object.__setattr__(self, name, float(value))
+                raise ParameterError(
+                    f"SensorField: {parameter_name} is {parameter_value!r:.60}; it must be a number from {allowed}."
+                )
+            object.__setattr__(self, parameter_name, float(parameter_value))
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
             raise ParameterError(f"SensorField: seed is {self.seed!r:.60}; it must be a whole number, 0 to 2**63 - 1.")
         if not isinstance(self.key, str) or not self.key.isidentifier() or not self.key.isascii():
@@ -160,9 +162,9 @@ class SensorField:
 
     @classmethod
     def from_dict(cls, form: object) -> "SensorField":
-        """Return the field with the parameters in ``form``, a mapping as `to_dict` returns; others have defaults.
+        """Return the field with the parameters in ``form``, a mapping that `to_dict` returned.
 
-        Raises ScenarioError for an unknown parameter or an invalid value.
+        A missing parameter gets its default. Raises ScenarioError for an unknown parameter or an invalid value.
         """
         parameter_names = [field.name for field in fields(cls)]
         if not isinstance(form, Mapping):

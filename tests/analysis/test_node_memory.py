@@ -195,5 +195,7 @@ def test_a_comparison_has_a_row_for_each_protocol():
     peaks = wb.memory(GRID.replace(protocol=wb.Diffusion(), seed=1)).peak_B
     diffusion = table.iloc[1]
     assert (diffusion.median_B, diffusion.max_B, diffusion.node) == (peaks.median(), peaks.max(), peaks.idxmax())
-    with pytest.raises(ParameterError, match="max_nodes is 8, and the network has 9 nodes; pass max_nodes=9"):
+    with pytest.raises(
+        ParameterError, match="argument `max_nodes` is 8, and the network has 9 nodes; pass max_nodes=9"
+    ):
         compared.memory(max_nodes=8)

@@ -424,7 +424,7 @@ def test_motes_of_a_live_run_learn_the_outcomes_of_their_unicasts(live_motes):
 
 @pytest.mark.parametrize("speed", [0, -1, 1001, "fast", True, float("nan")])
 def test_an_impossible_speed_is_refused_in_one_sentence(speed):
-    with pytest.raises(ParameterError, match=r"speed is .*; it must be a number from 0\.01 to 1000"):
+    with pytest.raises(ParameterError, match=r"`speed` is .*; it must be a number from 0\.01 to 1000"):
         motes.virtual(speed=speed)
 
 

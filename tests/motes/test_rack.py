@@ -345,5 +345,5 @@ def test_impossible_arguments_of_a_rack_are_refused(count, files, speed, sentenc
 
 
 def test_an_unknown_mote_is_refused_in_one_sentence(pair):
-    with pytest.raises(LinkError, match="mote is 2; the virtual motes are numbered from 0 to 1"):
+    with pytest.raises(LinkError, match="`mote` is 2; the virtual motes are numbered from 0 to 1"):
         pair.kill(2)

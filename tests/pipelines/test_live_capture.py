@@ -226,7 +226,7 @@ def test_regions_are_cells_of_a_grid_or_names_that_the_user_gives(tmp_path):
 
 @pytest.mark.parametrize(("source", "settings", "sentence"), [
     (7, {}, "7 cannot be streamed; the source must be a scenario"),
-    (SCENARIO, {"pace": 0}, "pace is 0"),
+    (SCENARIO, {"pace": 0}, "`pace` is 0"),
     (SCENARIO, {"regions": "north"}, "`regions` is 'north'"),
     (SCENARIO, {"regions": (0, 2)}, "columns is 0"),
     (Inbox(), {"pace": 2}, "`pace` and `regions` apply only to scenarios and runs"),

@@ -225,7 +225,9 @@ def test_the_chart_outside_of_a_notebook_is_a_drawing_of_the_windows_so_far(whol
     assert "mean TEMP (°C)" in svg
     for region in following.windows()["region"].unique():
         assert f">{region}<" in svg
-    with pytest.raises(ParameterError, match="key is 'RAIN'; it must be one of the keys in the windows: TEMP"):
+    with pytest.raises(
+        ParameterError, match="the argument `key` is 'RAIN'; it must be one of the keys in the windows: TEMP"
+    ):
         following.chart(key="RAIN")
 
 

@@ -91,7 +91,7 @@ def test_a_random_workload_can_be_run():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: wb.range_queries([], 3), "nodes is empty"),
+        (lambda: wb.range_queries([], 3), "`nodes` is empty"),
         (lambda: wb.range_queries(range(3), -1), "count is -1"),
         (lambda: wb.range_queries(range(3), 3, cells=0), "cells is 0; it must be a whole number from 1"),
         (lambda: wb.range_queries(range(3), 3, exponent=-1), "exponent is -1; it must be a number from 0"),

@@ -198,5 +198,5 @@ def test_charge_is_plotted_by_state_and_omitted_idle_listening_is_named():
     assert "not drawn: idle listening, 99." in energy.plot().to_svg()
     assert "idle listening: 18." in energy.plot(states=["idle"]).to_svg()
     assert "without idle listening" in energy.map().to_svg()
-    with pytest.raises(ParameterError, match=r"states has 'idel' \(did you mean"):
+    with pytest.raises(ParameterError, match=r"the argument `states` has 'idel' \(did you mean"):
         energy.plot(states=["idel"])

@@ -255,14 +255,14 @@ def half_of_it(run):
 
 
 WRONG = [
-    (lambda: until_narrow(narrower_than=0), "narrower_than is 0"),
-    (lambda: until_narrow(at_least=1), "at_least is 1"),
-    (lambda: until_narrow(at_least=20, at_most=10), "at_least is 20; it must be a whole number from 2 to 10"),
+    (lambda: until_narrow(narrower_than=0), "argument `narrower_than` is 0"),
+    (lambda: until_narrow(at_least=1), "argument `at_least` is 1"),
+    (lambda: until_narrow(at_least=20, at_most=10), "argument `at_least` is 20; it must be a whole number from 2 to 10"),
     (lambda: until_narrow(seeds=plans.points([{TTL: 3}])), "must vary the seed"),
     (lambda: plans.adaptive(scenario(), {"seed": [3]}, narrower_than=1), "both plans vary seed"),
     (lambda: plans.adaptive(scenario(), {"protocol.tt": [3]}, narrower_than=1), "ttl"),
     (lambda: estimate_effects(method="moris"), "one of morris, sobol"),
-    (lambda: estimate_effects(samples=3), "samples is 3"),
+    (lambda: estimate_effects(samples=3), "argument `samples` is 3"),
     (lambda: estimate_effects(method="sobol", samples=100), "must be a power of two"),
     (lambda: plans.sensitivity(scenario(), {LOSS: plans.between(0, 0.5)}), "needs at least two"),
     (lambda: plans.sensitivity(scenario(), {LOSS: plans.between(0, 3), TTL: [1, 2]}), "loss"),
@@ -272,7 +272,7 @@ WRONG = [
     (lambda: lowest(subject_to="cost = 3"), "a constraint is 'cost = 3'"),
     (lambda: lowest(subject_to="cost <= 1e"), "a constraint is"),
     (lambda: lowest(subject_to=[7]), "a constraint is 7"),
-    (lambda: lowest(trials=0), "trials is 0"),
+    (lambda: lowest(trials=0), "argument `trials` is 0"),
     (lambda: plans.search(scenario(), {LOSS: plans.between(0, 3)}, minimize="cost"), "loss"),
 ]  # fmt: skip
 

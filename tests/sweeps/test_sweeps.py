@@ -186,7 +186,7 @@ def test_wrong_arguments_are_refused():
         wb.Sweep("scenario.json", over={"seed": [1]})
     with pytest.raises(wb.ScenarioError, match="engine is 'quick'"):
         wb.Sweep(scenario(), over={"seed": [1]}, engine="quick")
-    with pytest.raises(wb.ScenarioError, match="runner is 'spark'"):
+    with pytest.raises(wb.ScenarioError, match="argument `runner` is 'spark'"):
         wb.Sweep(scenario(), over={"seed": [1]}).run(runner="spark")
 
 
@@ -541,7 +541,7 @@ def test_a_measure_with_an_invalid_result_is_refused(answer, sentence):
 
 
 def test_a_measure_must_be_a_function():
-    with pytest.raises(wb.ScenarioError, match="measure is 'loudest'; it must be a function from a run"):
+    with pytest.raises(wb.ScenarioError, match="argument `measure` is 'loudest'; it must be a function from a run"):
         wb.Sweep(scenario(), {"seed": [1]}, measure="loudest")
 
 

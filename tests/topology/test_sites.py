@@ -90,7 +90,7 @@ def test_a_smaller_number_of_roots_is_a_prefix_of_a_larger_one():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((10, 2, "corner"), "roots is 'corner'; it must be one of spread, random"),
+        ((10, 2, "corner"), "`roots` is 'corner'; it must be one of spread, random"),
         ((10, 11), "count"),
         ((0, 1), "nodes"),
     ],

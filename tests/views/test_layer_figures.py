@@ -201,7 +201,7 @@ def test_the_selected_message_path_is_drawn_and_named(run):
     assert "followed: second: two hops" in texts(draw(view, 9, message=-1))
     quiet = make_view(run, hops, paths=paths._replace(is_newest=False))
     assert not any(text.startswith("followed") for text in texts(draw(quiet, 9)))
-    with pytest.raises(wb.ParameterError, match="message is 2; this run has paths of 2 messages"):
+    with pytest.raises(wb.ParameterError, match="the argument `message` is 2; this run has paths of 2 messages"):
         draw(view, 9, message=2)
 
 

@@ -60,7 +60,7 @@ def test_statistics_over_runs_give_the_same_picture_and_dark_differs():
         (
             loads().rename(columns={"node": "place"}),
             "sent",
-            "load_map: the frame has no column 'node'; its columns are",
+            "load_map: the table has no column 'node'; its columns are",
         ),
         (loads(), "snet", "no column 'snet' \\(did you mean sent"),
         (loads().assign(node=7), "sent", "the loads include node 7, which is not in the topology"),

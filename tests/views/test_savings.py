@@ -134,5 +134,5 @@ def test_the_chart_of_a_sweep_has_the_labels_of_the_drawing_of_its_table():
         labels = {table.name_of(metric), "loss (share of frames)"}
         assert labels <= own & set(texts_of(savings.sweep_chart(table, metric, x="radio.loss")))
     assert "sent (KB)" in texts_of(savings.sweep_chart(table, "bytes_sent", x="radio.loss"))
-    with pytest.raises(wb.ParameterError, match="protocol has the value 'gossip'; lines need numbers along x"):
+    with pytest.raises(wb.ParameterError, match="protocol has the value 'gossip'; lines need numbers on the x axis"):
         savings.sweep_chart(table, "coverage", x="protocol", by="radio.loss")

@@ -365,7 +365,7 @@ def test_the_view_of_an_event_has_only_its_frames():
     view = seen_of(*rows, event=(0, 1))
     assert shown(view.layer("frames"), "sequence", "row") == [("flood", 1, 4)]
     assert [row[0] for row in shown(view.layer("nodes"))] == ["source", "failed node"]
-    with pytest.raises(wb.ParameterError, match="event is .*, which this run does not have"):
+    with pytest.raises(wb.ParameterError, match="the argument `event` is .*, which this run does not have"):
         seen_of(*rows, event=(0, 2))
 
 

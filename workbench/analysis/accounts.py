@@ -6,9 +6,9 @@
 Theory of operation
     The search follows a reading through the frames that carry it (`analysis/evidence.py`), to the last event, a `Step`,
     that the trace proves. If every node forwards readings to all neighbors, this is the event at which the reading did
-    not enter the shortest path from the nodes that had it to the subscriber. A protocol that selects paths follows
-    its messages in the module that its class names (``explain``). If no step is found, the cause is "not_proven". The
-    module may define
+    not enter the shortest path from the nodes that had it to the subscriber. For a protocol that selects paths,
+    the module named by the class attribute ``explain`` follows the messages. If no step is found, the cause is
+    "not_proven". The protocol's module may define
 
     CARRIERS                             names of messages that carry readings; default: those that nodes originate
     HARMLESS                             reasons of drops that end only a redundant copy; default: ("duplicate",)
@@ -114,8 +114,10 @@ def accounts(run: Any) -> list[Account]:
     """
     trace_columns = Columns(run.trace)
     expectations = expected(run.scenario, trace_columns)
-    pairs = take_rows(expectations.pairs, expectations.pairs.hops >= 0)
-    all_accounts = _account_for_delivered(trace_columns, expectations, take_rows(pairs, pairs.delivery != NEVER))
+    expected_pairs = take_rows(expectations.pairs, expectations.pairs.hops >= 0)
+    all_accounts = _account_for_delivered(
+        trace_columns, expectations, take_rows(expected_pairs, expected_pairs.delivery != NEVER)
+    )
     all_accounts += missing(run, expectations)
     return sorted(all_accounts, key=lambda account: (account.subscriber, account.subscription, account.published_us))
 
@@ -129,17 +131,17 @@ def missing(
     published last; None for all. ``on_progress`` is called regularly; an error that it raises ends the search.
     """
     expectations = expectations or expected(run.scenario, Columns(run.trace))
-    pairs = expectations.missing
-    by_time = argsort(expectations.publications.time_us[pairs.publication])
-    pairs = take_rows(pairs, by_time[max(0, len(by_time) - (len(by_time) if most is None else most)) :])
-    if not len(pairs.publication):
+    missing_pairs = expectations.missing
+    by_time = argsort(expectations.publications.time_us[missing_pairs.publication])
+    missing_pairs = take_rows(missing_pairs, by_time[max(0, len(by_time) - (len(by_time) if most is None else most)) :])
+    if not len(missing_pairs.publication):
         return []
     evidence, last_step = _collect_evidence(run.scenario, run.trace)
-    undelivered = _make_pairs(evidence, expectations, pairs)
+    undelivered = _make_pairs(evidence, expectations, missing_pairs)
     evidence.follow({(pair.publisher, pair.number) for pair in undelivered})
     found_accounts = []
-    for index, pair in enumerate(undelivered):
-        if index % _READINGS_PER_CALL == 0:
+    for pair_index, pair in enumerate(undelivered):
+        if pair_index % _READINGS_PER_CALL == 0:
             on_progress()
         found_accounts.append(_account_for_missing(evidence, pair, last_step))
     return found_accounts
@@ -172,9 +174,9 @@ def _account_for_delivered(trace: Columns, expectations: Expected, pairs: Any) -
             None,
             delivered_us,
             "",
-            (row,),
+            (delivery_index,),
         )
-        for publisher, reading_number, time, node, subscription_number, delivered_us, row in zip(
+        for publisher, reading_number, time, node, subscription_number, delivered_us, delivery_index in zip(
             *(column.tolist() for column in field_columns), strict=True
         )
     ]
@@ -231,22 +233,30 @@ def _make_pairs(evidence: Evidence, expectations: Expected, pairs: Any) -> list[
 
 def _account_for_missing(evidence: Evidence, pair: Pair, last_step: LastStep) -> Account:
     trail = evidence.trail(pair.publisher, pair.number)
-    step = _find_late_arrival(evidence, pair, trail) or last_step(evidence, pair, trail)
-    if step is None or step.cause in _ABSENCES:
-        step = _find_disconnection(evidence, pair, step) or step
-    if step is None:
-        step = Step("not_proven", pair.publisher, None, pair.published.time_us, "", ())
-    proof = step.rows
-    if step.cause in _ABSENCES and step.node == pair.publisher:
+    loss_step = _find_late_arrival(evidence, pair, trail) or last_step(evidence, pair, trail)
+    if loss_step is None or loss_step.cause in _ABSENCES:
+        loss_step = _find_disconnection(evidence, pair, loss_step) or loss_step
+    if loss_step is None:
+        loss_step = Step("not_proven", pair.publisher, None, pair.published.time_us, "", ())
+    proof = loss_step.rows
+    if loss_step.cause in _ABSENCES and loss_step.node == pair.publisher:
         proof = (pair.published, *proof)
     proof_positions = tuple(sorted({row.position for row in proof}))
     reading = Reading(pair.publisher, pair.number)
     leading_fields = reading, pair.published.time_us, pair.subscriber, pair.subscribed.sequence, None
-    return Account(*leading_fields, step.cause, step.node, step.neighbor, step.time_us, step.detail, proof_positions)
+    return Account(
+        *leading_fields,
+        loss_step.cause,
+        loss_step.node,
+        loss_step.neighbor,
+        loss_step.time_us,
+        loss_step.detail,
+        proof_positions,
+    )
 
 
 def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step "too_late" if the subscriber got the whole reading only after its subscription's end, else None.
+    """Return the step "too_late" if the subscriber got the whole reading only after the subscription ended, else None.
 
     A step is an event that the trace proves. ``trail``: the trace rows of the reading.
     """

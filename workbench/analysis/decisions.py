@@ -61,7 +61,7 @@ class Decisions(NamedTuple):
 
 
 def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
-    """Count the messages that filters replaced or dropped, as the trace of a run shows them.
+    """Count the messages that filters replaced or dropped, by the trace of a run.
 
     The result is {(message name, filter's key, "replace" or "drop"): count}.
     """

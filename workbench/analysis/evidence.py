@@ -89,7 +89,7 @@ class Trail:
         self._losses: dict[int, dict[int, Row]] = {}
 
     def of(self, event: str) -> list[Row]:
-        """Return the rows of an event."""
+        """Return the trace rows about this reading whose event has the name ``event``."""
         if event not in self._of:
             self._of[event] = self._columns.listed(self._select_event(event))
         return self._of[event]
@@ -98,7 +98,7 @@ class Trail:
         return self._indices[self._events == self._columns.code("event", event)]
 
     def at(self, event: str, node: int) -> list[Row]:
-        """Return the rows of an event, given by its name, at a node, in order of time."""
+        """Return the trace rows about this reading with the event named ``event`` at ``node``, in order of time."""
         return [row for row in self.of(event) if row.node == node]
 
     def only(self, message: str) -> Trail:
@@ -121,7 +121,7 @@ class Trail:
 
     @cached_property
     def holders(self) -> dict[int, Row]:
-        """{holder: the first row that proves that the holder had the reading}."""
+        """{node: the first trace row that proves that the node had the reading}, for each node with such a row."""
         received_rows = self._select_event("received")
         firsts = received_rows[first_rows(self._columns["node"][received_rows])]
         holders = {row.node: row for row in reversed(self._columns.listed(firsts))}
@@ -163,15 +163,15 @@ class Trail:
             for (sender, receiver), row in self.arrivals.items()
             if sender == node and (neighbors is None or receiver in neighbors)
         ]
-        steps = [
+        loss_steps = [
             Step("down" if row.detail == "down" else "lost", node, row.node, row.time_us, row.detail, (row,))
             for receiver, row in self.losses(node).items()
             if neighbors is None or receiver in neighbors
         ]
-        steps += [dropped(row) for row in self.drops if row.node == node]
+        loss_steps += [dropped(row) for row in self.drops if row.node == node]
         if not arrival_positions:  # After an arrival it may be a retry of the frame that arrived.
-            steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
-        last_step = max(steps, key=lambda step: step.rows[-1].position, default=None)
+            loss_steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
+        last_step = max(loss_steps, key=lambda step: step.rows[-1].position, default=None)
         return (
             None if last_step is None or last_step.rows[-1].position < max(arrival_positions, default=-1) else last_step
         )
@@ -215,20 +215,20 @@ class Evidence:
     # Rows
 
     def of(self, event: str) -> list[Row]:
-        """Return all rows of an event."""
+        """Return all trace rows of the run whose event has the name ``event``."""
         if event not in self._of:
             self._of[event] = self.columns.of(event)
         return self._of[event]
 
     def by(self, event: str, key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-        """Return {key: rows of an event, in order of time}; ``key`` computes a row's key."""
+        """Return {key: trace rows of an event, in order of time}; the function ``key`` computes a row's key."""
         rows_by_key: dict[Any, list[Row]] = {}
         for row in self.of(event):
             rows_by_key.setdefault(key(row), []).append(row)
         return rows_by_key
 
     def at(self, event: str, node: int, **equal: int) -> list[Row]:
-        """Return the rows of an event at a node, filtered by further columns: ``at("sent", 3, peer=5)``."""
+        """Return the trace rows of an event at a node; ``equal`` filters by more columns: ``at("sent", 3, peer=5)``."""
         cache_key = event, node, *equal.values()
         if cache_key not in self._at:
             self._at[cache_key] = self._select(event, node, equal)
@@ -241,7 +241,7 @@ class Evidence:
         return self.columns.listed(selected_rows)
 
     def _indices(self, event: str, node: int) -> np.ndarray:
-        """Return the positions in the trace of the rows of an event at a node, ascending."""
+        """Return the positions, ascending, of the trace rows at ``node`` whose event has the name ``event``."""
         if event not in self._by_node:
             positions = self.columns.where(event=event)
             nodes = self.columns["node"][positions]
@@ -257,7 +257,7 @@ class Evidence:
         return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return a list with the row of a node's last frame sent, if its position is above ``index``, else []."""
+        """Return [row] of a node's last sent frame if its position in the trace is above ``index``, else []."""
         last_positions = self._indices("sent", node)[-1:]
         return self.columns.listed(last_positions[last_positions > index])
 
@@ -293,8 +293,8 @@ class Evidence:
             slices.setdefault(reading, []).append(followed_rows[first_row:end_row])
         for reading in wanted_readings:
             row_slices = slices.get(reading, [np.zeros(0, np.int64)])
-            rows = row_slices[0] if len(row_slices) == 1 else np.unique(np.concatenate(row_slices))
-            self._trails[reading] = Trail(columns, rows, self._harmless)
+            carrier_rows = row_slices[0] if len(row_slices) == 1 else np.unique(np.concatenate(row_slices))
+            self._trails[reading] = Trail(columns, carrier_rows, self._harmless)
 
     def trail(self, publisher: int, number: int) -> Trail:
         """Return the `Trail` of a reading: all trace rows about the reading, in order of time.
@@ -322,14 +322,14 @@ class Evidence:
         return outages
 
     def outage(self, node: int, time_us: int) -> Row | None:
-        """Return the row "failed" of the outage in which a node was at ``time_us``, or None if the node was up."""
+        """Return the trace row "failed" that began a node's outage at ``time_us``; None if the node was up then."""
         for failed_us, recovered_us, row in self.outages.get(node, ()):
             if failed_us <= time_us < recovered_us:
                 return row
         return None
 
     def outages_between(self, node: int, neighbor: int, from_us: int, until_us: int) -> list[Row]:
-        """Return the rows "failed" of all outages of either node that overlap [from_us, until_us]."""
+        """Return the trace rows "failed" of both nodes' outages that overlap the interval [from_us, until_us]."""
         return [
             row
             for either in (node, neighbor)
@@ -381,7 +381,7 @@ class Evidence:
         return earliest
 
     def _find_both_up(self, node: int, neighbor: int, time_us: int) -> int:
-        """Return the first time in µs, at or after ``time_us``, at which both nodes are up.
+        """Return the first time in µs, at or after ``time_us``, at which ``node`` and ``neighbor`` are up.
 
         If they are never up together again, the result is a time after the end of the run.
         """
@@ -394,7 +394,7 @@ class Evidence:
     # Paths
 
     def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (holder, next node, hops from the next node to ``goal``) for each first arc of a shortest path.
+        """Yield (holder, next node, hops from the next node to ``goal``) for the first arc of each shortest path.
 
         Holders are the nodes that have the reading; a path to ``goal`` starts at any of them. The search is
         breadth-first, backwards from the goal, through nodes that do not hold the reading.

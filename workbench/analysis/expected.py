@@ -69,7 +69,7 @@ class Expected(NamedTuple):
 
 
 def expected(scenario: Any, rows: Columns) -> Expected:
-    """Return the subscriptions and publications in the rows of a run, with the pairs that match."""
+    """Return the subscriptions and publications in a run's trace rows, and the pairs of them that match."""
     subscriptions, publications, matching = (
         read_subscriptions(rows),
         read_publications(rows),
@@ -101,21 +101,21 @@ def _find_pairs(
     for sample_counts, interval_rows in zip(
         samples, split_rows(subscriptions.text[subscription_intervals.subscription], len(samples)), strict=True
     ):
-        matching = np.flatnonzero(sample_counts[publications.text] > 0)
+        matching_publications = np.flatnonzero(sample_counts[publications.text] > 0)
         first_publications = np.searchsorted(
-            publications.time_us[matching], subscription_intervals.first_us[interval_rows]
+            publications.time_us[matching_publications], subscription_intervals.first_us[interval_rows]
         )
         publication_counts = (
-            np.searchsorted(publications.time_us[matching], subscription_intervals.last_us[interval_rows])
+            np.searchsorted(publications.time_us[matching_publications], subscription_intervals.last_us[interval_rows])
             - first_publications
         )
         subscription.append(np.repeat(subscription_intervals.subscription[interval_rows], publication_counts))
-        publication.append(matching[ranges(first_publications, publication_counts)])
-    pairs = np.concatenate(subscription), np.concatenate(publication)
+        publication.append(matching_publications[ranges(first_publications, publication_counts)])
+    index_pairs = np.concatenate(subscription), np.concatenate(publication)
     is_sent = ~withheld(rows, scenario.protocol.withholds, subscriptions, publications, subscription_intervals).has(
-        *pairs
+        *index_pairs
     )
-    return pairs[0][is_sent], pairs[1][is_sent]
+    return index_pairs[0][is_sent], index_pairs[1][is_sent]
 
 
 def _measure_hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -75,15 +75,15 @@ def hint(delivery_ratio: float) -> str:
 
 def explain(run: Run) -> Explanation:
     """Return the reasons why little or nothing was delivered; the scenario or the rows of the run prove each line."""
-    scenario, metrics, rows = run.scenario, run.metrics, Columns(run._rows)
-    expectations = expected(scenario, rows)
+    scenario, metrics, trace_columns = run.scenario, run.metrics, Columns(run._rows)
+    expectations = expected(scenario, trace_columns)
     subscriptions, publications, samples = expectations.subscriptions, expectations.publications, expectations.samples
     sentences = [
         *_explain_empty_workload(scenario, subscriptions, publications),
         *_explain_late_items(scenario),
-        *_explain_missed_actions(scenario, rows),
+        *_explain_missed_actions(scenario, trace_columns),
         *_explain_mismatches(scenario, subscriptions, publications, samples),
-        *_explain_times(rows, subscriptions, publications, samples, bool(metrics["expected"])),
+        *_explain_times(trace_columns, subscriptions, publications, samples, bool(metrics["expected"])),
         *_explain_missing_paths(expectations),
     ]
     if len(expectations.missing.subscriber):
@@ -124,7 +124,7 @@ _LOST = {
 def _explain_causes(run: Any, expectations: Expected) -> Iterator[str]:
     """Yield a sentence for each cause of losses, the most common cause first.
 
-    A sentence describes the last reading that was lost for this cause, and counts the others.
+    A sentence describes the last reading lost for the cause, and gives the number of the others.
     """
     accounts_by_cause: dict[tuple[str, str], list[accounts.Account]] = {}
     for account in accounts.missing(run, expectations):
@@ -285,7 +285,9 @@ def _explain_times(
     """Yield sentences on subscriptions that expected none of their matching publications.
 
     Such publications were made before or after the subscription was active, or while its node was down. If readings of
-    other subscriptions were expected, subscriptions with deliveries are left out: retained messages can arrive later.
+    other subscriptions were expected (``is_any_expected``), subscriptions with deliveries are left out: retained
+    messages can arrive later. ``samples[i][j]``: the number of samples in publication text j that match subscription
+    text i.
     """
     is_delivered = (
         find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
@@ -294,19 +296,22 @@ def _explain_times(
     subscription_intervals = active_intervals(subscriptions, rows)
     by_kind: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
     for sample_counts, of_text in zip(samples, split_rows(subscriptions.text, len(subscriptions.texts)), strict=True):
-        times = publications.time_us[sample_counts[publications.text] > 0]
-        for subscription_index in of_text[~is_delivered[of_text]].tolist() if len(times) else ():
+        matching_times_us = publications.time_us[sample_counts[publications.text] > 0]
+        for subscription_index in of_text[~is_delivered[of_text]].tolist() if len(matching_times_us) else ():
             own_intervals = slice(
                 *np.searchsorted(
                     subscription_intervals.subscription, (subscription_index, subscription_index + 1)
                 ).tolist()
             )
             up = np.searchsorted(
-                times, (subscription_intervals.first_us[own_intervals], subscription_intervals.last_us[own_intervals])
+                matching_times_us,
+                (subscription_intervals.first_us[own_intervals], subscription_intervals.last_us[own_intervals]),
             )
-            kind, sentence = _compare_times(subscriptions, subscription_index, times, int((up[1] - up[0]).sum()))
-            if kind:
-                by_kind[kind].append(sentence)
+            reason_kind, sentence = _compare_times(
+                subscriptions, subscription_index, matching_times_us, int((up[1] - up[0]).sum())
+            )
+            if reason_kind:
+                by_kind[reason_kind].append(sentence)
     yield from (f"{same_reason[0]}{more(len(same_reason))}." for same_reason in by_kind.values() if same_reason)
 
 
@@ -318,10 +323,10 @@ def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, 
     publication), "early" (it ended before the first), "between" (nothing was published meanwhile) or "down" (its node
     was down).
     """
-    node, text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
+    node, subscription_text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
     first_us, last_us = int(subscriptions.first_us[index]), int(subscriptions.last_us[index])
     first_index, end_index = np.searchsorted(times, (first_us, last_us)).tolist()
-    subject_clause = f"Node {node} subscribed to {text}"
+    subject_clause = f"Node {node} subscribed to {subscription_text}"
     if first_index == len(times):
         last_time = seconds(times[-1])
         return (
@@ -330,14 +335,14 @@ def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, 
         )
     if end_index == 0:
         first_time = seconds(times[0])
-        end_clause = f"Node {node}'s subscription to {text} ended at {seconds(last_us)}"
+        end_clause = f"Node {node}'s subscription to {subscription_text} ended at {seconds(last_us)}"
         return "early", f"{end_clause}, before the first publication that matches, at {first_time}"
     if first_index == end_index:
         period_text = f"from {seconds(first_us)} to {seconds(last_us)}"
         return "between", f"{subject_clause} {period_text}, when nothing that matches was published"
     if up < end_index - first_index:
         missed_count = f"{end_index - first_index - up:,} of the {end_index - first_index:,} publications that match"
-        return "down", f"Node {node}, which subscribed to {text}, was down when {missed_count} were made"
+        return "down", f"Node {node}, which subscribed to {subscription_text}, was down when {missed_count} were made"
     return "", ""
 
 
@@ -350,7 +355,9 @@ def _explain_mismatches(
     if not len(publications.node):
         return
     unmet = [
-        subscription for subscription, numbers in zip(subscriptions.texts, samples, strict=True) if not numbers.any()
+        subscription
+        for subscription, sample_counts in zip(subscriptions.texts, samples, strict=True)
+        if not sample_counts.any()
     ]
     for subscription in unmet[:_MOST_UNMATCHED]:
         yield f"No publication matches {subscription}: {mismatch(scenario.protocol, subscription, publications.texts)}."
@@ -364,10 +371,12 @@ def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
     The clause names the first attribute of the subscription that no publication satisfies by the protocol's rule, or
     the first constraint of a publication that the subscription does not meet.
     """
-    matching = matching_of(protocol)
+    matching_rule = matching_of(protocol)
     described = [_describe_data(text) for text in texts] if protocol.allows_constrained_data else texts
     for attribute in parse(subscription):
-        if attribute.operator != IS and not any(matching.is_match(to_text((attribute,)), text) for text in described):
+        if attribute.operator != IS and not any(
+            matching_rule.is_match(to_text((attribute,)), text) for text in described
+        ):
             return _describe_failing(protocol, attribute, texts)
     if protocol.allows_constrained_data:
         unmet = [_unmet_constraint(subscription, text) for text in texts]
@@ -412,7 +421,7 @@ def _describe_failing(protocol: Protocol, attribute: Attribute, texts: list[str]
             "it compares topics byte by byte"
         )
     if isinstance(attribute.value, int):
-        lowest, highest = (to_text((end(published_attributes, key=_value),)) for end in (min, max))
+        lowest, highest = (to_text((choose_end(published_attributes, key=_value),)) for choose_end in (min, max))
         range_text = lowest if lowest == highest else f"from {lowest} to {highest}"
         return f"{shown_attribute} fails; published: {range_text}"
     published_values = {attribute.value for attribute in published_attributes}
@@ -446,7 +455,7 @@ def _explain_missing_paths(expectations: Expected) -> Iterator[str]:
 
 
 def _explain_losses(metrics: Any) -> Iterator[str]:
-    """Yield sentences on the losses of the radio."""
+    """Yield sentences on the frames that radios lost or gave up, from a run's ``metrics``."""
     if not metrics["transmissions"]:
         yield "No frame was sent."
     loss_count, reception_count = metrics["lost"], metrics["receptions"]

@@ -55,9 +55,9 @@ def frames(
 ) -> pa.Table:
     """Return the frames that were sent, with their bytes; the columns are described in `workbench.analysis.frames`.
 
-    A trace has no bytes, so the scenario is replayed, as far as needed. ``rows``: only the frames of these rows of the
-    trace. ``until_s``: only frames whose airtime has ended by this time. ``most``: limit of frames; the first ones are
-    returned.
+    A trace has no bytes, so the scenario is replayed, as far as needed. ``rows``: positions of trace rows "sent", to
+    return only their frames. ``until_s``: only frames whose airtime has ended by this time. ``most``: limit of
+    frames; the first ones are returned.
 
     Raises ScenarioError if the run cannot be replayed, or the replay differs; ParameterError for rows that are not
     "sent" and for limits that are not numbers.
@@ -125,8 +125,8 @@ def _find_indices(sent: np.ndarray, rows: Any) -> np.ndarray:
 class _FrameRecorder(Recorder):
     """A recorder that stores the requested frames of a replay, and checks that the replay sends the frames of the run.
 
-    ``trace``: the trace of the run. ``sent``: positions of its rows "sent". ``wanted``: indices into ``sent`` of the
-    frames to store.
+    ``trace``: the trace of the run. ``sent``: the positions of the rows "sent" in the trace. ``wanted``: the indices,
+    in ``sent``, of the frames to store.
     """
 
     def __init__(self, trace: pa.Table, sent: np.ndarray, wanted: np.ndarray, on_progress: Callable[[], None]) -> None:
@@ -160,7 +160,7 @@ class _FrameRecorder(Recorder):
             raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent {self._sent_count:,}")
 
     def _intercept_frames(self, kernel: Kernel) -> None:
-        """Wrap the kernel's handler of ends of frames, to store each frame's bytes before the channel records a row."""
+        """Wrap the kernel's handler for the end of a frame, to store the bytes before the channel records a row."""
         end_frame = kernel.handlers[FRAME_END]
 
         def take_frame(now: int, transmission: Transmission) -> None:
@@ -173,22 +173,22 @@ class _FrameRecorder(Recorder):
         time_us, node, event, peer, _, _, _, size_B, _, _ = row
         if event != "sent":
             return
-        index = self._sent_count
-        self._sent_count = index + 1
-        if index % _PROGRESS_EVERY == 0:
+        sent_index = self._sent_count
+        self._sent_count = sent_index + 1
+        if sent_index % _PROGRESS_EVERY == 0:
             self._on_progress()
-        if index > self.last:
-            if index >= self.number:
+        if sent_index > self.last:
+            if sent_index >= self.number:
                 raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent more")
             return
-        expected_frame = tuple(column.item(index) for column in self._expected)
+        expected_frame = tuple(column.item(sent_index) for column in self._expected)
         if expected_frame != (time_us, node, peer, size_B):
             replayed_frame = _describe_frame(time_us, node, peer, size_B)
             raise _replay_error(
-                f"frame {index} of the run was {_describe_frame(*expected_frame)}, "
-                f"and frame {index} of the replay is {replayed_frame}"
+                f"frame {sent_index} of the run was {_describe_frame(*expected_frame)}, "
+                f"and frame {sent_index} of the replay is {replayed_frame}"
             )
-        if self._is_wanted[index]:
+        if self._is_wanted[sent_index]:
             self._store(self._frame)
 
     def _store(self, frame: bytes) -> None:

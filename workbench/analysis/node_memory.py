@@ -80,14 +80,19 @@ def memory(scenario: Scenario, every_s: float = 0.0, progress: Callable[[float],
     if not (is_number(every_s) and 0 <= every_s < 1e9):
         raise ParameterError(f"memory: every_s is {every_s!r:.60}; it must be a number of seconds from 0 to 1e9")
     meter = measure(scenario, _Discarding(), every_s, progress)
-    index = pd.Index(meter.kernel.addresses, name="node")
-    return pd.DataFrame({"peak_B": meter.peaks_B, "peak_s": [time_us / 1e6 for time_us in meter.peaks_us]}, index)
+    address_index = pd.Index(meter.kernel.addresses, name="node")
+    return pd.DataFrame(
+        {"peak_B": meter.peaks_B, "peak_s": [time_us / 1e6 for time_us in meter.peaks_us]}, address_index
+    )
 
 
 def measure(
     scenario: Any, recorder: Recorder, every_s: float = 0.0, progress: Callable[[float], Any] | None = None
 ) -> Meter:
-    """Play a scenario with a recorder, and return the meter with the peaks of all nodes."""
+    """Play a scenario with a recorder, and return the meter with the peaks of all nodes.
+
+    ``every_s`` and ``progress`` are the parameters of `memory`.
+    """
     duration_us = engine.duration_us(scenario)
     with engine.without_collector():
         meter = Meter(engine.begin(scenario, recorder), round(every_s * 1e6))
@@ -174,16 +179,16 @@ class Ruler:
     def _sum(self, values: Iterable[Any]) -> int:
         total_B = 0
         for value in values:
-            kind = type(value)
-            if kind is int:
+            value_type = type(value)
+            if value_type is int:
                 total_B += 4 if -0x80000000 <= value <= 0xFFFFFFFF else _integer_B(value)
-            elif kind in _FIXED_B:
-                total_B += _FIXED_B[kind]
-            elif kind is tuple:
+            elif value_type in _FIXED_B:
+                total_B += _FIXED_B[value_type]
+            elif value_type is tuple:
                 total_B += self._sum(value)
-            elif kind is bytes:
+            elif value_type is bytes:
                 total_B += len(value)
-            elif kind is str:
+            elif value_type is str:
                 total_B += len(value.encode())
             else:
                 total_B += self._object_B(value)
@@ -208,26 +213,30 @@ class Ruler:
 
     def _entries(self, value: Any) -> Iterable[Any]:
         """Return the entries and fields of an object. Raises ScenarioError if they are not accessible."""
-        kind = type(value)
-        if kind is list:
+        value_type = type(value)
+        if value_type is list:
             return value
-        if kind is dict:
+        if value_type is dict:
             return chain(value, value.values())
-        if kind not in self._fields:
-            self._fields[kind] = _slots_of(kind), _skipped_of(kind)
-        slots, skipped = self._fields[kind]
-        fields = getattr(value, "__dict__", None)
+        if value_type not in self._fields:
+            self._fields[value_type] = _slots_of(value_type), _skipped_of(value_type)
+        slots, skipped = self._fields[value_type]
+        instance_fields = getattr(value, "__dict__", None)
         entries = [getattr(value, name) for name in slots if name not in skipped and hasattr(value, name)]
-        if fields:
-            entries += [field for name, field in fields.items() if name not in skipped] if skipped else fields.values()
+        if instance_fields:
+            entries += (
+                [field for name, field in instance_fields.items() if name not in skipped]
+                if skipped
+                else instance_fields.values()
+            )
         if isinstance(value, dict):
             entries += chain(value, value.values())
         elif isinstance(value, (list, set, deque)):
             entries += value
-        elif fields is None and not slots:
+        elif instance_fields is None and not slots:
             raise ScenarioError(
-                f"memory: a node holds a {kind.__module__}.{kind.__qualname__}, whose bytes are unknown; give the "
-                "class of the object that holds it a property memory_B with the bytes of its content"
+                f"memory: a node holds a {value_type.__module__}.{value_type.__qualname__}, whose bytes are "
+                "unknown; give the class of the object that holds it a property memory_B with the bytes of its content"
             )
         return entries
 

@@ -44,7 +44,7 @@ def beyond(missing: Pairs, hops: np.ndarray, most: int, limit: str) -> Iterator[
 
 
 def unheard(missing: Pairs, message: str) -> Iterator[str]:
-    """Yield a sentence on the first of the ``missing`` pairs with a path to the subscriber but not back.
+    """Yield a sentence on the first missing reading with a path from its publisher to the subscriber but none back.
 
     ``message``: what cannot reach the publisher, as words of the sentence, such as "an interest".
     """

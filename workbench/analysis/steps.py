@@ -15,17 +15,18 @@ from workbench.sim.rows import Row
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step (proven loss) of a reading, in a protocol whose nodes send readings on to all neighbors.
 
-    Returns None if the trace proves no such loss.
+    ``pair``: the reading and its subscription. ``trail``: the trace rows of the reading. Returns None if the trace
+    proves no such loss.
     """
     holders = trail.holders
     if pair.subscriber in holders:
         return _find_step_at_subscriber(trail, pair.subscriber)
-    steps = [
+    crossing_steps = [
         step
         for node, neighbor, _ in evidence.crossings(holders, pair.subscriber)
         if (step := crossing(evidence, trail, node, neighbor)) is not None
     ]
-    return min(steps, key=_rank_step) if steps else None
+    return min(crossing_steps, key=_rank_step) if crossing_steps else None
 
 
 def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
@@ -33,16 +34,16 @@ def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
 
     ``trail``: the trace rows of the reading. Returns None if the trace proves no such loss.
     """
-    step = trail.outcome(node, ())
+    loss_step = trail.outcome(node, ())
     received_rows = trail.at("received", node)
     if (
-        step is not None
-        and step.cause == "evicted"
+        loss_step is not None
+        and loss_step.cause == "evicted"
         and received_rows
-        and received_rows[-1].position < step.rows[-1].position
+        and received_rows[-1].position < loss_step.rows[-1].position
     ):
-        step = None  # It had too little with or without the evicted part.
-    return step or incomplete(trail, node)
+        loss_step = None  # It had too little with or without the evicted part.
+    return loss_step or incomplete(trail, node)
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
@@ -61,12 +62,15 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the latest step (proven loss) of a reading in a protocol that routes hop by hop, or None."""
+    """Return the latest step (proven loss) of a reading that is routed hop by hop, or None without proof.
+
+    ``trail``: the trace rows of the reading.
+    """
     return next(iter(outcomes(evidence, trail, trail.holders)), None)
 
 
 def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
-    """Return for each given node that lost a reading the step that proves the loss, the latest first.
+    """Return the step (proven loss) of each of ``nodes`` that lost the reading, the latest step first.
 
     ``trail``: the trace rows of the reading. Steps with the cause "not_forwarded" follow at the end.
     """
@@ -77,8 +81,9 @@ def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Ste
 def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
     """Return whether no frame with a reading is received, lost, dropped or given up after trace position ``end``.
 
-    A reception or loss does not count if the same sender has already brought the same copy to the same receiver.
-    ``copy``: a function that returns a key of the copy in a trace row; by default, all copies are the same.
+    ``trail``: the trace rows of the reading. A reception or loss does not count if the same sender has already
+    brought the same copy to the same receiver. ``copy``: a function that returns a key of the copy in a trace row;
+    by default, all copies are the same.
     """
     if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
         return False
@@ -99,7 +104,10 @@ def _rank_step(step: Step) -> tuple[int, int]:
 
 
 def incomplete(trail: Trail, node: int) -> Step | None:
-    """Return a step "incomplete" if the trace proves that a node received only parts of a reading, else None."""
+    """Return the step (proven loss) "incomplete" if a node received only parts of a reading, else None.
+
+    ``trail``: the trace rows of the reading.
+    """
     part_rows = trail.at("innovative", node) or trail.at("received", node)
     if not part_rows or trail.at("held", node):
         return None
@@ -117,8 +125,8 @@ def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
         return None
     ready_rows = trail.at("originated", node) + trail.at("forwarded", node)
     if not ready_rows:
-        row = trail.holders.get(node)
-        return None if row is None else Step("not_forwarded", node, None, row.time_us, "", (row,))
+        holder_row = trail.holders.get(node)
+        return None if holder_row is None else Step("not_forwarded", node, None, holder_row.time_us, "", (holder_row,))
     first_ready = ready_rows[0]
     later_sent = evidence.sent_after(node, first_ready.position)
     if later_sent:

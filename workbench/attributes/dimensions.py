@@ -2,7 +2,7 @@
 
 "TEMP" is the key with its full range; "TEMP -20 50" is the key with a narrower range.
 
-This file keeps to MicroPython's subset of Python, so that tests of nodes run there.
+This file keeps to MicroPython's subset of Python, so that tests of nodes can run under MicroPython.
 """
 
 from workbench.attributes.keys import key_of, make
@@ -25,25 +25,25 @@ def read_dimensions(owner, texts):
 
 
 def _read_dimension(owner, text):
-    words = text.split() if isinstance(text, str) else []
-    if len(words) not in (1, 3):
+    dimension_words = text.split() if isinstance(text, str) else []
+    if len(dimension_words) not in (1, 3):
         raise ParameterError('%s: dimension is %r; it must be a key, as in "TEMP", or "TEMP -20 50"' % (owner, text))
     try:
-        name_or_number = int(words[0]) if words[0].isdigit() else words[0]
+        name_or_number = int(dimension_words[0]) if dimension_words[0].isdigit() else dimension_words[0]
     except ValueError:  # isdigit() accepts raised digits, and int() refuses very long numbers.
-        name_or_number = words[0]
+        name_or_number = dimension_words[0]
     key = key_of(name_or_number)
     if is_blob(key.number):
         raise ParameterError("%s: dimension is %s, a blob; it must be a key with numbers" % (owner, key.name))
     range_bounds = (key.minimum, key.maximum)
-    if len(words) == 3:
+    if len(dimension_words) == 3:
         try:
-            range_bounds = (float(words[1]), float(words[2]))
+            range_bounds = (float(dimension_words[1]), float(dimension_words[2]))
         except ValueError:
             raise ParameterError(
                 "%s: dimension is %r; after the key, write two numbers, as in TEMP -20 50" % (owner, text)
             ) from None
-    lowest, highest = [make(key.number, "EQ", bound).value for bound in range_bounds]
-    if not LOWEST <= lowest < highest <= HIGHEST:
+    lowest_value, highest_value = [make(key.number, "EQ", bound).value for bound in range_bounds]
+    if not LOWEST <= lowest_value < highest_value <= HIGHEST:
         raise ParameterError("%s: dimension is %r; its range must go from a lower to a higher value" % (owner, text))
-    return key.number, lowest, highest
+    return key.number, lowest_value, highest_value

@@ -52,11 +52,11 @@ def length_before_checksum_B(frame, header_B):
 
     ``header_B``: size of the frame's header in bytes; a shorter frame has no checksum.
     """
-    end = len(frame) - CHECKSUM_B
-    if end < header_B:
+    checksum_begin = len(frame) - CHECKSUM_B
+    if checksum_begin < header_B:
         raise DecodeError(
             "a frame has %d bytes; its header and checksum alone have %d" % (len(frame), header_B + CHECKSUM_B)
         )
-    if struct.unpack_from("<I", frame, end)[0] != crc32(frame[:end]):
+    if struct.unpack_from("<I", frame, checksum_begin)[0] != crc32(frame[:checksum_begin]):
         raise DecodeError("a frame of %d bytes has a wrong checksum" % len(frame))
-    return end
+    return checksum_begin

@@ -65,12 +65,12 @@ def is_within(reinforcement, interest):
     >>> is_within(parse("TEMP GE 30, INSTANCE EQ 4, INTERVAL IS 1"), parse("TEMP GE 25, INTERVAL IS 10"))
     True
     """
-    for key in {a.key for a in interest if a.operator != IS}:
-        reinforcement_constraints = [a for a in reinforcement if a.key == key and a.operator != IS]
-        interest_constraints = [a for a in interest if a.key == key and a.operator != IS]
+    for constrained_key in {a.key for a in interest if a.operator != IS}:
+        reinforcement_constraints = [a for a in reinforcement if a.key == constrained_key and a.operator != IS]
+        interest_constraints = [a for a in interest if a.key == constrained_key and a.operator != IS]
         if not reinforcement_constraints:
             return False
-        is_subset = _is_blob_subset if is_blob(key) else _is_integer_subset
+        is_subset = _is_blob_subset if is_blob(constrained_key) else _is_integer_subset
         if not is_subset(reinforcement_constraints, interest_constraints):
             return False
     return True
@@ -79,19 +79,23 @@ def is_within(reinforcement, interest):
 def covers(interest, attributes, strict):
     """Return whether an interest brings a sink all data that another interest with ``attributes`` would bring.
 
-    ``strict``: whether one value must meet all constraints of its key (A11). Then the other interest must lie within
-    the interest (`is_within`). Otherwise a repeated key may meet each constraint with another value, so each constraint
-    of the interest must follow from a single constraint of the other one.
+    ``strict``: whether one value of a reading must meet all constraints of its key. Then the other interest must lie
+    within this interest (`is_within`). Otherwise different values of a repeated key may meet the constraints, so each
+    constraint of this interest must follow from a single constraint of the other interest.
 
-    An interest with an INTERVAL covers no other: a source could withhold the very readings that only the other interest
-    would bring. Nor do interests with different IS attributes (without INTERVAL), which filters may treat differently.
+    An interest with an INTERVAL does not cover any other interest: a source could withhold readings that the other
+    interest would bring. The IS attributes of both, except INTERVAL, must be equal, because filters may treat interests
+    with different IS attributes differently.
 
     >>> covers(parse("TEMP GE 25"), parse("TEMP GE 30, INSTANCE EQ 4, INTERVAL IS 1"), strict=False)
     True
     """
     if interval_us(interest):
         return False
-    described, other_described = [[a for a in constraints(each) if a.operator == IS] for each in (interest, attributes)]
+    described, other_described = [
+        [a for a in constraints(compared_attributes) if a.operator == IS]
+        for compared_attributes in (interest, attributes)
+    ]
     if described != other_described:
         return False
     if strict:
@@ -114,23 +118,23 @@ def _value_set(constraints_of_key):
 
     If no integer meets them, lowest is above highest.
     """
-    low, high, holes = LOWEST, HIGHEST, set()
+    lowest_value, highest_value, holes = LOWEST, HIGHEST, set()
     for _, operator, bound in constraints_of_key:
         if operator in (EQ, GE):
-            low = max(low, bound)
+            lowest_value = max(lowest_value, bound)
         if operator in (EQ, LE):
-            high = min(high, bound)
+            highest_value = min(highest_value, bound)
         if operator == GT:
-            low = max(low, bound + 1)
+            lowest_value = max(lowest_value, bound + 1)
         if operator == LT:
-            high = min(high, bound - 1)
+            highest_value = min(highest_value, bound - 1)
         if operator == NE:
             holes.add(bound)
-    while low in holes:
-        low += 1
-    while high in holes:
-        high -= 1
-    return low, high, holes
+    while lowest_value in holes:
+        lowest_value += 1
+    while highest_value in holes:
+        highest_value -= 1
+    return lowest_value, highest_value, holes
 
 
 def _is_blob_subset(inner, outer):

@@ -138,21 +138,21 @@ def key_of(name_or_number):
     Raises AttributeFormatError for an unknown name.
     """
     if isinstance(name_or_number, int):
-        known = _keys_by_number.get(name_or_number)
-        if known is None:
-            known = _int16_key(name_or_number, str(name_or_number), "", 1)
-        return known
-    name = name_or_number.upper()
-    if name.endswith("_KEY"):
-        name = name[:-4]
-    if name in _keys_by_name:
-        return _keys_by_name[name]
+        key = _keys_by_number.get(name_or_number)
+        if key is None:
+            key = _int16_key(name_or_number, str(name_or_number), "", 1)
+        return key
+    key_name = name_or_number.upper()
+    if key_name.endswith("_KEY"):
+        key_name = key_name[:-4]
+    if key_name in _keys_by_name:
+        return _keys_by_name[key_name]
     from workbench.suggestion import meant  # Not before: a mote has no room for it.
 
-    known = sorted(_keys_by_name)
+    known_names = sorted(_keys_by_name)
     raise AttributeFormatError(
         "key is %s%s; known keys are %s (use register_key for new keys, with numbers 100-199)"
-        % (name_or_number, meant(name, known), ", ".join(known))
+        % (name_or_number, meant(key_name, known_names), ", ".join(known_names))
     )
 
 

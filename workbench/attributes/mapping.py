@@ -60,7 +60,11 @@ def _to_plain_value(key: Key, value: Any) -> Any:
 def _convert_text(key: Key, value: str) -> Any:
     if key.type == BLOB:
         return value.encode(errors="surrogatepass")
-    type_numbers = {name.lower(): number for name, number in APPLICATION_TYPES.items()} if key.number == APP else {}
+    type_numbers = (
+        {type_name.lower(): type_number for type_name, type_number in APPLICATION_TYPES.items()}
+        if key.number == APP
+        else {}
+    )
     if value.lower() in type_numbers:
         return type_numbers[value.lower()]
     raise AttributeFormatError(

@@ -120,7 +120,7 @@ def check(attribute):
 
 
 def satisfies(value, operator, bound):
-    """Return whether an IS attribute's ``value`` meets the constraint ``operator bound``."""
+    """Return whether the ``value`` of an IS attribute meets the constraint ``operator`` ``bound``, such as GE 25."""
     if operator == EQ_ANY:
         return True
     if operator == EQ:
@@ -150,17 +150,23 @@ def one_way_match(subscription, publication, strict=False):
     """
     try:
         if strict:
-            for key in {a.key for a in subscription if a.operator != IS}:
-                constraints = [a for a in subscription if a.key == key and a.operator != IS]
-                values = [a.value for a in publication if a.key == key and a.operator == IS]
-                if not any([all([satisfies(value, c.operator, c.value) for c in constraints]) for value in values]):
+            for constrained_key in {a.key for a in subscription if a.operator != IS}:
+                constraints = [a for a in subscription if a.key == constrained_key and a.operator != IS]
+                published_values = [a.value for a in publication if a.key == constrained_key and a.operator == IS]
+                if not any(
+                    [all([satisfies(value, c.operator, c.value) for c in constraints]) for value in published_values]
+                ):
                     return False
             return True
-        for key, operator, bound in subscription:
+        for constrained_key, operator, bound in subscription:
             if operator == IS:
                 continue
             for published_key, published_operator, published_value in publication:
-                if published_key == key and published_operator == IS and satisfies(published_value, operator, bound):
+                if (
+                    published_key == constrained_key
+                    and published_operator == IS
+                    and satisfies(published_value, operator, bound)
+                ):
                     break
             else:
                 return False
@@ -182,7 +188,7 @@ def _refuse_text(*values):
 def split_samples(attributes):
     """Split an aggregate of several readings into samples: a new sample begins where the first key repeats.
 
-    Source: item A26 of `workbench.protocols.diffusion`.
+    Source: item A26 in the docstring of `workbench.protocols.diffusion`.
     """
     samples = []
     for attribute in attributes:
@@ -195,7 +201,7 @@ def split_samples(attributes):
 def matching_samples(subscription, publication, matching="any"):
     """Return [publication] if it matches the subscription, or []; the publication is not split into samples.
 
-    ``matching``: see `is_match`.
+    ``matching``: the matching rule: "any", "strict" or "two-way" (see `is_match`).
 
     >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
     ['TEMP IS 20, TEMP IS 30']
@@ -213,8 +219,8 @@ def two_way_match(attributes, others):
 def is_match(subscription, publication, matching):
     """Return whether a publication matches a subscription by the rule ``matching``.
 
-    The rules are "any" (`one_way_match`), "strict" (`one_way_match` with ``strict=True``) and "two-way"
-    (`two_way_match`).
+    "any": each constraint is met by an IS attribute of the publication. "strict": for each key, one value meets all
+    constraints. "two-way": the constraints of the publication must be met too.
     """
     if matching == "any":
         return one_way_match(subscription, publication)

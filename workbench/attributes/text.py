@@ -55,49 +55,53 @@ def parse(text):
 
 def _split(text):
     """Split a text at commas, semicolons and new lines outside quotes; return the parts that are not empty."""
-    parts = []
+    attribute_texts = []
     is_quoted = False
     part_begin = 0
     for position, character in enumerate(text):
         if character == '"':
             is_quoted = not is_quoted
         elif not is_quoted and character in ",;\n":
-            parts.append(text[part_begin:position])
+            attribute_texts.append(text[part_begin:position])
             part_begin = position + 1
     if is_quoted:
         raise AttributeFormatError("%r has a quote that is not closed; add the closing quote" % text)
-    parts.append(text[part_begin:])
-    return [part.strip() for part in parts if part.strip()]
+    attribute_texts.append(text[part_begin:])
+    return [attribute_text.strip() for attribute_text in attribute_texts if attribute_text.strip()]
 
 
 def _parse_attribute(text):
-    words = _split_words(text)
-    if len(words) < 2:
+    attribute_words = _split_words(text)
+    if len(attribute_words) < 2:
         hint = '; for a topic write TOPIC EQ "%s"' % text if "/" in text and '"' not in text else ""
         raise AttributeFormatError('%r is not an attribute; write KEY OPERATOR VALUE, as "TEMP GE 25"%s' % (text, hint))
     # Five digits: a longer number is not a key, and int() refuses both "²" and thousands of digits.
-    key = key_of(int(words[0]) if len(words[0]) <= 5 and _has_only(words[0], _DIGITS) else words[0])
-    operator = _OPERATOR_SIGNS.get(words[1], OPERATORS.get(words[1].upper()))
-    if words[1] == "=":
-        value = words[2] if len(words) > 2 else "25"
+    key = key_of(
+        int(attribute_words[0])
+        if len(attribute_words[0]) <= 5 and _has_only(attribute_words[0], _DIGITS)
+        else attribute_words[0]
+    )
+    operator = _OPERATOR_SIGNS.get(attribute_words[1], OPERATORS.get(attribute_words[1].upper()))
+    if attribute_words[1] == "=":
+        value_text = attribute_words[2] if len(attribute_words) > 2 else "25"
         raise AttributeFormatError(
             "%r has operator =; write %s IS %s in a publication, %s EQ %s in a subscription"
-            % (text, key.name, value, key.name, value)
+            % (text, key.name, value_text, key.name, value_text)
         )
     if operator is None:
         from workbench.suggestion import meant  # Imported only here: it takes memory on a mote.
 
         raise AttributeFormatError(
             "%r has operator %s%s; it must be one of IS EQ NE GT GE LT LE EQ_ANY"
-            % (text, words[1], meant(words[1], sorted(OPERATORS)))
+            % (text, attribute_words[1], meant(attribute_words[1], sorted(OPERATORS)))
         )
     if operator == EQ_ANY:
-        if len(words) > 2:
+        if len(attribute_words) > 2:
             raise AttributeFormatError("%r has a value, but EQ_ANY takes none; remove it" % text)
         return make(key.number, EQ_ANY)
-    if len(words) < 3:
+    if len(attribute_words) < 3:
         raise AttributeFormatError("%r has no value; write KEY OPERATOR VALUE" % text)
-    return make(key.number, operator, _parse_value(key, words[2].strip()))
+    return make(key.number, operator, _parse_value(key, attribute_words[2].strip()))
 
 
 def _split_words(text):
@@ -111,8 +115,8 @@ def _split_words(text):
     key_words = text[:sign_begin].split()
     if sign_begin == sign_end or len(key_words) != 1:
         return text.split(None, 2)
-    value = text[sign_end:].strip()
-    return [key_words[0], text[sign_begin:sign_end]] + ([value] if value else [])
+    value_text = text[sign_end:].strip()
+    return [key_words[0], text[sign_begin:sign_end]] + ([value_text] if value_text else [])
 
 
 def _parse_value(key, word):
@@ -185,5 +189,5 @@ def _value_to_text(key, value):
         return str(value)
     # One decimal more than the steps need: 1/3 written as 0.33 is read back as the same third.
     decimals = len(str(key.steps - 1)) + 1
-    text = "%.*f" % (decimals, value / key.steps)
-    return text.rstrip("0").rstrip(".")
+    number_text = "%.*f" % (decimals, value / key.steps)
+    return number_text.rstrip("0").rstrip(".")

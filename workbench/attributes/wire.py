@@ -2,7 +2,7 @@
 
 Layout (little-endian, packed)
     attribute  key u8, operator u8, value i16
-    blob       key u8, operator u8, length u8, that many bytes (the key decides whether it is a blob: A8 of model.py)
+    blob       key u8, operator u8, length u8, that many bytes (the key decides whether it is a blob)
 
     Data (`encode_readings`, `decode_readings`) consists of IS attributes. It has attributes with other operators only
     if the protocol also compares these with the IS attributes of subscriptions.
@@ -66,7 +66,9 @@ def encode_readings(attributes, constraints=False):
 
 
 def decode_readings(frame, offset, count, constraints=False):
-    """Decode a reading's attributes, as `decode_attributes` does. Raises DecodeError if one is not an IS attribute.
+    """Return the ``count`` attributes of a reading, which fill the frame from the byte ``offset`` to its end.
+
+    Raises DecodeError if an attribute is cut off or not an IS attribute, or if bytes remain after the last one.
 
     ``constraints``: whether other operators are allowed too, beside at least one IS attribute.
     """
@@ -82,7 +84,10 @@ def decode_readings(frame, offset, count, constraints=False):
 
 
 def decode_attributes(frame, offset, count):
-    """Return the ``count`` attributes that fill the frame from ``offset`` to its end. Raises DecodeError otherwise."""
+    """Return the ``count`` attributes that fill the frame from the byte ``offset`` to its end.
+
+    Raises DecodeError if an attribute is cut off, or if bytes remain after the last one.
+    """
     attributes = []
     frame_B = len(frame)
     for _ in range(count):

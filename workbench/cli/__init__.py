@@ -112,7 +112,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def show_demo(options: argparse.Namespace) -> int:
-    """Run the demo: print its metrics, and write a page and pictures into a folder."""
+    """Run the demo: print its metrics, and write an HTML page and pictures into a folder."""
     from workbench.cli import demo, doctor
 
     java_finding = doctor.java()
@@ -131,11 +131,11 @@ def _describe_error(error: Exception) -> str:
 
 
 def run_scenario(options: argparse.Namespace) -> int:
-    """Run a scenario file: print the metrics, and write trace, metrics, page and picture."""
+    """Run a scenario file: print the metrics, and write the trace, the metrics, an HTML page and a picture."""
     from workbench.sim import runner, workload
 
-    for name in options.modules:
-        import_module(name)
+    for module_name in options.modules:
+        import_module(module_name)
     scenario = read_scenario(options.scenario)
     if warning := workload.describe_late(scenario.workload, scenario.duration_s):
         print(f"workbench run: {options.scenario}: {warning}", file=sys.stderr)
@@ -147,8 +147,8 @@ def reproduce_file(options: argparse.Namespace) -> int:
     """Run a stored result again and print a comparison. Return 0 if the results are identical, else 1."""
     from workbench.records.reproduction import reproduce
 
-    for name in options.modules:
-        import_module(name)
+    for module_name in options.modules:
+        import_module(module_name)
     reproduction = reproduce(
         options.file, options.engine, options.most, _show_progress if sys.stderr.isatty() else None
     )
@@ -166,24 +166,24 @@ def warm_twins(options: argparse.Namespace) -> int:
     from workbench.sim import fast
     from workbench.sim.fast import code_cache, warming
 
-    unknown_names = [name for name in options.protocols if name not in PROTOCOLS]
+    unknown_names = [protocol_name for protocol_name in options.protocols if protocol_name not in PROTOCOLS]
     if unknown_names:
         raise ScenarioError(
             f"unknown protocol {unknown_names[0]}{meant(unknown_names[0], PROTOCOLS)}; "
             f"the protocols are {', '.join(PROTOCOLS)}"
         )
     finished_twins: set[str] = set()
-    for name in options.protocols or PROTOCOLS:
-        protocol = getattr(importlib.import_module(f"workbench.{PROTOCOLS[name]}"), name)
+    for protocol_name in options.protocols or PROTOCOLS:
+        protocol = getattr(importlib.import_module(f"workbench.{PROTOCOLS[protocol_name]}"), protocol_name)
         try:
             twin = fast.twin_of(protocol())
         except fast.NoFastTwinError as reason:
             print(reason, flush=True)
             continue
         if twin in finished_twins or code_cache.is_cached(twin):
-            print(f"{name}: on disk", flush=True)
+            print(f"{protocol_name}: on disk", flush=True)
         else:
-            print(f"{name}: compiling ...", end=" ", flush=True)
+            print(f"{protocol_name}: compiling ...", end=" ", flush=True)
             began_s = time.perf_counter()
             warming.compile_here(twin, protocol)
             print(f"{time.perf_counter() - began_s:.0f} s", flush=True)

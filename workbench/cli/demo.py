@@ -48,7 +48,7 @@ def scenario(seed: int = 7) -> Any:
 
 
 def sweep() -> Any:
-    """Return the demo's sweep: delivery by the loss above which neighbors are ignored, with and without retries."""
+    """Return the demo's sweep: delivery for several limits of the loss on usable links, with and without retries."""
     return wb.Sweep(
         scenario(),
         over={
@@ -60,7 +60,10 @@ def sweep() -> Any:
 
 
 def main(out: Path, sweep: bool = True) -> None:
-    """Run the demo: print its numbers, and write demo.html, demo.png, demo.svg and demo.json into a folder."""
+    """Run the demo: print its numbers, and write demo.html, demo.png, demo.svg and demo.json into the folder ``out``.
+
+    ``sweep``: whether to run the sweep too, and show its chart on the page.
+    """
     out.mkdir(parents=True, exist_ok=True)
     demo_scenario = scenario()
     name = type(demo_scenario.protocol).__name__
@@ -118,21 +121,24 @@ def print_metrics(metrics: Any) -> None:
 
 
 def sweep_chart(out: Path) -> tuple[str, str, Any]:
-    """Run the sweep, on Spark if Java is installed, and return its chart as (title, text, figure) for the page."""
+    """Run the sweep, on Spark if Java is installed, and return its chart as (title, text, figure) for the page.
+
+    ``out``: the folder in which the results are stored.
+    """
     plan = sweep()
     is_on_spark = java.find_java().is_ok
     location = "on Spark" if is_on_spark else f"on this machine's cores (for Spark: {java.REMEDY})"
     print(f"\nA sweep {location}: {len(plan)} runs. What does a black list of bad neighbors gain?", flush=True)
-    table = plan.run(out=out / "results", runner=wb.SparkRunner() if is_on_spark else None)
+    results = plan.run(out=out / "results", runner=wb.SparkRunner() if is_on_spark else None)
     x_column, curve_column = "protocol.blacklist_loss", "radio.retries"
-    means = table.to_pandas().pivot_table(index=x_column, columns=curve_column, values="delivery_ratio")
+    means = results.to_pandas().pivot_table(index=x_column, columns=curve_column, values="delivery_ratio")
     print(means.to_string(float_format=lambda value: f"{value:.3f}"))
     explanation = (
         "The protocol assumes symmetric links. On a floor with walls they are not: an interest may arrive over a "
         "link that cannot carry data back. Each point is the mean of six seeds with its 95 % confidence band; "
         "blacklist_loss is the two-way loss above which a neighbor is ignored; 1 ignores no neighbor."
     )
-    return "What a black list gains", explanation, table.plot(x=x_column, y="delivery_ratio", by=curve_column)
+    return "What a black list gains", explanation, results.plot(x=x_column, y="delivery_ratio", by=curve_column)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ NEWLIB = "libnewlib-arm-none-eabi"
 
 
 class Finding(NamedTuple):
-    """The result of checking one requirement: a row of the table.
+    """The result of checking one requirement: a row of the table that ``workbench doctor --all`` prints.
 
     ``version`` is the installed version or the path, "" if the requirement is missing. ``remedy`` is how to install it,
     "" if nothing needs to be done.
@@ -128,7 +128,7 @@ def _check_programs() -> list[Finding]:
 
 
 def _check_newlib() -> Finding:
-    """Check that the C library for arm-none-eabi-gcc is installed; its package is separate and has no program."""
+    """Check that the C library for arm-none-eabi-gcc is installed; the compiler's package does not contain it."""
     path = in_c.newlib()
     remedy = f"apt-get install {NEWLIB} (the C library of motes with a Cortex-M3)"
     return Finding(NEWLIB, path, bool(path), False, "" if path else remedy)
@@ -169,29 +169,29 @@ def report(findings: list[Finding], everything: bool = False) -> str:
     verdict = f"needs attention: {unmet_names}" if unmet_findings else "everything required is installed"
     if everything:
         return "\n".join([verdict, "", *_table_lines(findings)])
-    lines = [verdict, *_table_lines(unmet_findings)]
+    report_lines = [verdict, *_table_lines(unmet_findings)]
     missing_optional = [finding.subject for finding in findings if not (finding.is_required or finding.is_ok)]
     if missing_optional:
         optional_line = f"optional and missing: {', '.join(missing_optional)}"
-        lines += textwrap.wrap(optional_line, LINE_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        report_lines += textwrap.wrap(optional_line, LINE_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
     return "\n".join(
-        [*lines, "workbench doctor --all lists everything that was checked, and how to install what is missing"]
+        [*report_lines, "workbench doctor --all lists everything that was checked, and how to install what is missing"]
     )
 
 
 def _table_lines(findings: list[Finding]) -> list[str]:
     subject_width = max((len(finding.subject) for finding in findings), default=0)
     version_width = max((len(finding.version) for finding in findings), default=0)
-    lines = []
+    table_lines = []
     for finding in findings:
         columns = f"{finding.subject:{subject_width}}  {finding.version:{version_width}}  {_state_word(finding):7}"
         line = f"{columns}  {finding.remedy}"
         if len(line) <= LINE_WIDTH:
-            lines.append(line.rstrip())
+            table_lines.append(line.rstrip())
         else:
-            lines.append(line.removesuffix(finding.remedy).rstrip())
-            lines += textwrap.wrap(finding.remedy, LINE_WIDTH, initial_indent="    ", subsequent_indent="    ")
-    return lines
+            table_lines.append(line.removesuffix(finding.remedy).rstrip())
+            table_lines += textwrap.wrap(finding.remedy, LINE_WIDTH, initial_indent="    ", subsequent_indent="    ")
+    return table_lines
 
 
 def _state_word(finding: Finding) -> str:

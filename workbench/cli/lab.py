@@ -70,7 +70,10 @@ def write_app(folder: Path) -> Path:
 
 
 def app_command(notebook: Path, no_browser: bool, port: int | None) -> list[str]:
-    """Return the command that starts Voilà on a notebook."""
+    """Return the command that starts Voilà on a notebook.
+
+    ``no_browser``: whether to start without a browser window; ``port``: the server's TCP port, None: Voilà's choice.
+    """
     command = [sys.executable, "-m", "voila", str(notebook), "--Voila.ip=127.0.0.1", "--show_tracebacks=True"]
     command += [f"--VoilaConfiguration.extension_denylist={extension}" for extension in _NOT_OF_AN_APP]
     command += ["--no-browser"] if no_browser else []
@@ -91,8 +94,8 @@ def notebooks() -> Path | None:
 def lab_command(no_browser: bool, as_root: bool) -> list[str]:
     """Return the command that starts JupyterLab in the folder of the notebooks, with the first notebook open.
 
-    Without that folder, JupyterLab starts in the current folder. ``as_root``: whether the process runs as root, which
-    JupyterLab must be allowed explicitly.
+    Without that folder, JupyterLab starts in the current folder. ``no_browser``: whether to start JupyterLab without a
+    browser window; ``as_root``: whether the process runs as root, which JupyterLab must be allowed explicitly.
     """
     folder = notebooks()
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]

@@ -77,8 +77,8 @@ def _parse_kind(text: str) -> Any:
     if "=" not in text:
         return text
     try:
-        pairs = [pair_text.partition("=") for pair_text in text.split(",")]
-        return {int(node): kind.strip() for node, _, kind in pairs}
+        node_kinds = [pair_text.partition("=") for pair_text in text.split(",")]
+        return {int(node): kind.strip() for node, _, kind in node_kinds}
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a list of node=kind; write one kind for all motes, or a list such as 3=c,5=cortex-m3"
@@ -113,7 +113,7 @@ def run_on_motes(options: argparse.Namespace) -> int:
 
 
 def _wait_for_end(run: Any) -> int:
-    """Wait for the end of a live run and return the exit code. If it ended early, its notes have the reason."""
+    """Wait for the end of a live run and return the exit code. If the run failed, the run's notes have the reason."""
     try:
         run.wait()
     except KeyboardInterrupt:
@@ -141,13 +141,13 @@ def monitor_mote(options: argparse.Namespace) -> int:
     from workbench.motes.events import event_names
     from workbench.motes.mote import Mote
 
-    names = event_names(())
+    names_by_event = event_names(())
 
     def report(kind: str, value: Any) -> None:
         if kind == "event":
             time_us, event_number, peer, message, origin, sequence, size_B, value, detail = value
             detail_text = detail if isinstance(detail, str) else to_text(detail)
-            name = names.get(event_number, f"event {event_number}")
+            name = names_by_event.get(event_number, f"event {event_number}")
             print(
                 f"{time_us / 1e6:12.6f} s  {name:18} peer {peer:5}  {message:14} origin {origin:5}  "
                 f"sequence {sequence:<6} size {size_B:3} B  value {value}  {detail_text}",

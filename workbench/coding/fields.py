@@ -116,13 +116,13 @@ class Field:
         """Return ``a`` to an integer power. A negative power is a power of the inverse; 0 to the power of 0 is 1."""
         if exponent < 0:
             a, exponent = self.inverse(a), -exponent
-        result = 1
+        product = 1
         while exponent:
             if exponent & 1:
-                result = self.multiply(result, a)
+                product = self.multiply(product, a)
             a = self.multiply(a, a)
             exponent >>= 1
-        return result
+        return product
 
     def check(self, symbol, error=DecodeError):
         """Return the symbol, or raise an exception of the class ``error`` if it is not a symbol of this field."""
@@ -252,8 +252,8 @@ class BinaryField(Field):
         if self.check(factor) == 0:
             return
         if factor == 1:
-            for index in range(len(row)):
-                row[index] ^= other[index]
+            for byte_index in range(len(row)):
+                row[byte_index] ^= other[byte_index]
         elif self.degree == 8:
             self._axpy_by_logarithms(row, factor, other)
         else:
@@ -278,17 +278,17 @@ class BinaryField(Field):
         ]
         if self.degree == 4:
             products = tables[0]
-            for index in range(len(row)):
-                row[index] ^= products[other[index] & 15] | products[other[index] >> 4] << 4
+            for byte_index in range(len(row)):
+                row[byte_index] ^= products[other[byte_index] & 15] | products[other[byte_index] >> 4] << 4
             return
         table_0, table_4, table_8, table_12 = tables
-        for index in range(0, len(row), 2):
-            low_byte, high_byte = other[index], other[index + 1]
+        for byte_index in range(0, len(row), 2):
+            low_byte, high_byte = other[byte_index], other[byte_index + 1]
             product = (
                 table_0[low_byte & 15] ^ table_4[low_byte >> 4] ^ table_8[high_byte & 15] ^ table_12[high_byte >> 4]
             )
-            row[index] ^= product & 255
-            row[index + 1] ^= product >> 8
+            row[byte_index] ^= product & 255
+            row[byte_index + 1] ^= product >> 8
 
     def from_data(self, data):
         """Return the row of a chunk: a copy of its bytes. Raises EncodeError if they are not whole symbols."""
@@ -340,7 +340,10 @@ class PrimeField(Field):
             self.check(self.get(row, index))
 
     def from_data(self, data):
-        """Return a chunk's row; each symbol holds ``data_bits`` bits of a byte, least significant bits first."""
+        """Return the row of a chunk.
+
+        Each symbol holds ``self.data_bits`` bits of a byte, least significant bits first.
+        """
         data_mask = (1 << self.data_bits) - 1
         return self.pack([byte >> shift & data_mask for byte in data for shift in range(0, 8, self.data_bits)])
 
@@ -353,10 +356,12 @@ class PrimeField(Field):
                 "row of %d symbols of %r is not made from whole bytes; a byte takes %d symbols with %d bits each"
                 % (len(symbols), self, symbols_per_byte, self.data_bits)
             )
-        data = bytearray(len(symbols) // symbols_per_byte)
-        for index in range(len(symbols)):
-            data[index // symbols_per_byte] |= symbols[index] << index % symbols_per_byte * self.data_bits
-        return bytes(data)
+        chunk_bytes = bytearray(len(symbols) // symbols_per_byte)
+        for symbol_index in range(len(symbols)):
+            chunk_bytes[symbol_index // symbols_per_byte] |= (
+                symbols[symbol_index] << symbol_index % symbols_per_byte * self.data_bits
+            )
+        return bytes(chunk_bytes)
 
 
 def _are_bytes(symbols):

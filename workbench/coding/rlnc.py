@@ -45,7 +45,8 @@ CodedPacket = namedtuple("CodedPacket", ("encoding_vector", "information_vector"
 def chunk_B(length_B, generation_size, field):
     """Return the size of a chunk in bytes, if `split` cuts ``length_B`` bytes into ``generation_size`` chunks.
 
-    It is the smallest size that holds the data and is a whole number of symbols of ``field``, a `fields.Field`.
+    The result is the smallest size that holds the data and is a whole number of symbols of ``field`` (a
+    `fields.Field`).
     """
     symbol_B = (field.data_bits + 7) // 8
     return -(-length_B // (generation_size * symbol_B)) * symbol_B
@@ -132,8 +133,8 @@ class Encoder:
         self.generation_size = len(chunks)
         _check_generation_size(self.generation_size)
         _check_density(density)
-        rows = [self.field.from_data(c) if _is_bytes(c) else self.field.pack(c) for c in chunks]
-        sizes_B = sorted({len(row) for row in rows})
+        chunk_rows = [self.field.from_data(c) if _is_bytes(c) else self.field.pack(c) for c in chunks]
+        sizes_B = sorted({len(chunk_row) for chunk_row in chunk_rows})
         if len(sizes_B) > 1:
             raise EncodeError(
                 "chunks have %d and %d bytes; all chunks of a generation must have the same length"
@@ -141,7 +142,7 @@ class Encoder:
             )
         self.random = _stream(random)
         self.density = density
-        self._rows = _implementation("Rows", bulk, self.generation_size, sizes_B[0], Rows)(self.field, rows)
+        self._rows = _implementation("Rows", bulk, self.generation_size, sizes_B[0], Rows)(self.field, chunk_rows)
         self._systematic_left = self.generation_size if systematic else 0
 
     def encode(self):
@@ -185,12 +186,12 @@ class Decoder:
 
     @property
     def rank(self):
-        """The number of innovative packets so far."""
+        """The rank of the matrix: number of linearly independent packets that it has received."""
         return len(self.arrivals)
 
     @property
     def memory_B(self):
-        """Memory of the decoder on a mote in bytes: 20, plus the packed vectors and 4 bytes for each innovative packet.
+        """Memory of the decoder on a mote in bytes: 20, plus the packed vectors and 4 bytes for each row of its matrix.
 
         The multiplication tables are constants, and are not counted. With `workbench.coding.bulk`, rows are larger.
         """
@@ -199,11 +200,13 @@ class Decoder:
 
     @property
     def is_complete(self):
-        """True if the decoder has as many innovative packets as chunks."""
+        """True if the decoder has as many linearly independent packets as there are chunks."""
         return len(self.arrivals) == self.generation_size
 
     def add(self, encoding_vector, information_vector):
-        """Add a coded packet; return whether it was innovative. A packet that is not innovative is dropped.
+        """Add a coded packet, and return True; drop it and return False if it is not innovative.
+
+        A packet is innovative if its encoding vector is linearly independent of those of the packets added before.
 
         The encoding vector is a sequence of symbols, one for each chunk. The information vector is a row of symbols as
         bytes, or a list, tuple or array of symbols. All information vectors of a generation have the same length.
@@ -226,7 +229,7 @@ class Decoder:
         return True
 
     def is_innovative(self, encoding_vector):
-        """Return whether a packet with this encoding vector would be innovative."""
+        """Return whether this encoding vector is linearly independent of those of the packets added before."""
         vector = self._vector(encoding_vector)
         if self._matrix is None:
             return any(vector)
@@ -242,15 +245,16 @@ class Decoder:
 
     def _information(self, information_vector):
         if _is_bytes(information_vector):
-            row = information_vector
-            self.field.check_row(row)
+            information_row = information_vector
+            self.field.check_row(information_row)
         else:
-            row = self.field.pack(information_vector, DecodeError)
-        if self._information_B is not None and len(row) != self._information_B:
+            information_row = self.field.pack(information_vector, DecodeError)
+        if self._information_B is not None and len(information_row) != self._information_B:
             raise DecodeError(
-                "an information vector has %d bytes; those of this generation have %d" % (len(row), self._information_B)
+                "an information vector has %d bytes; those of this generation have %d"
+                % (len(information_row), self._information_B)
             )
-        return row
+        return information_row
 
     # The matrix, for views
 
@@ -307,7 +311,9 @@ class Decoder:
         Raises EncodeError while the decoder has rank 0.
         """
         if not self.arrivals:
-            raise EncodeError("the decoder has rank 0; it can combine nothing before an innovative packet arrives")
+            raise EncodeError(
+                "the decoder has rank 0; it can combine nothing before it has a coded packet: add one first"
+            )
         if len(coefficients) != self.rank:
             raise EncodeError(
                 "combine has %d coefficients; it needs one for each of the decoder's %d rows"
@@ -350,7 +356,7 @@ class Rows:
         self.rows = rows
 
     def combine(self, coefficients):
-        """Return the linear combination of the rows with these coefficients, one for each row, as bytes."""
+        """Return the sum of the rows, each multiplied by its coefficient, as bytes."""
         combined_row = bytearray(len(self.rows[0]))
         for index in range(len(self.rows)):
             if coefficients[index]:
@@ -381,9 +387,9 @@ class Elimination:
             return None
         field = self.field
         field.scale(new_row, field.inverse(field.get(new_row, pivot)))
-        for row in self.rows:
-            if row is not None and field.get(row, pivot):
-                field.axpy(row, field.negative(field.get(row, pivot)), new_row)
+        for matrix_row in self.rows:
+            if matrix_row is not None and field.get(matrix_row, pivot):
+                field.axpy(matrix_row, field.negative(field.get(matrix_row, pivot)), new_row)
         self.rows[pivot] = new_row
         return pivot
 
@@ -416,7 +422,7 @@ class Elimination:
     def combine(self, pivots, coefficients):
         """Return (packed encoding vector, information vector) of a linear combination of rows.
 
-        It is the sum of the rows with these pivots, each multiplied by its coefficient.
+        ``pivots``: first nonzero columns of the rows to combine. ``coefficients``: the factor of each of these rows.
         """
         combined_row = Rows(self.field, [self.rows[pivot] for pivot in pivots]).combine(coefficients)
         return combined_row[: self.vector_B], combined_row[self.vector_B :]

@@ -78,19 +78,19 @@ def chunks(path: str | os.PathLike[str], size_B: int = CHUNK_B) -> Iterator[Piec
     piece_start, line, incomplete_line = 0, 1, b""
     try:
         with open(path, "rb") as file:
-            while data := file.read(size_B):
-                line_end = data.rfind(b"\n") + 1
+            while block_bytes := file.read(size_B):
+                line_end = block_bytes.rfind(b"\n") + 1
                 if line_end == 0:
-                    incomplete_line += data
+                    incomplete_line += block_bytes
                     if len(incomplete_line) > LONGEST_LINE_B:
                         raise DataError(f"{Path(path).name}: line {line} is longer than {LONGEST_LINE_B >> 20} MB")
                     continue
-                piece = incomplete_line + data[:line_end]
-                yield Piece(piece_start, line, piece)
+                whole_lines = incomplete_line + block_bytes[:line_end]
+                yield Piece(piece_start, line, whole_lines)
                 piece_start, line, incomplete_line = (
-                    piece_start + len(piece),
-                    line + piece.count(b"\n"),
-                    data[line_end:],
+                    piece_start + len(whole_lines),
+                    line + whole_lines.count(b"\n"),
+                    block_bytes[line_end:],
                 )
             if incomplete_line:
                 yield Piece(piece_start, line, incomplete_line)
@@ -107,13 +107,13 @@ def read_chunk(data: bytes, form: LineFormat, parse: Parser, first_line: int = 1
     ``form`` is the format of the lines, ``parse`` its parser, and ``first_line`` the number of the part's first line in
     the file.
     """
-    text = _normalize(data, form)
-    lines = _split_lines(text)
-    original_lines = lines if text == _end_last_line(data) else _split_lines(_end_last_line(data))
-    parts, slow_indices = _parse_fast(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
+    normalized_text = _normalize(data, form)
+    lines = _split_lines(normalized_text)
+    original_lines = lines if normalized_text == _end_last_line(data) else _split_lines(_end_last_line(data))
+    fast_parts, slow_indices = _parse_fast(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
     rejected = _Rejected()
     slow_part = _parse_lines(original_lines, slow_indices, form, parse, first_line, rejected)
-    lines_of_rows, rows = _join_parts([*parts, slow_part] if len(slow_part[0]) else parts, form.schema)
+    lines_of_rows, rows = _join_parts([*fast_parts, slow_part] if len(slow_part[0]) else fast_parts, form.schema)
     lines_read = len(rows) + len(rejected.lines)
     if form.checks and len(rows):
         rows = _reject_broken(rows, lines_of_rows, form.checks, original_lines, first_line, rejected)
@@ -129,16 +129,16 @@ def _parse_lines(
     file. Blank lines are skipped.
     """
     valid_indices, row_values = [], []
-    for index in indices.tolist():
-        line = original_lines[index].as_py()
-        fields = form.fields(line)
-        if not fields:
+    for line_index in indices.tolist():
+        line = original_lines[line_index].as_py()
+        line_fields = form.fields(line)
+        if not line_fields:
             continue
         try:
-            row_values.append(tuple(parse(fields)))
-            valid_indices.append(index)
+            row_values.append(tuple(parse(line_fields)))
+            valid_indices.append(line_index)
         except (ValueError, OverflowError) as error:
-            rejected.add(first_line + index, UNREADABLE, str(error), line)
+            rejected.add(first_line + line_index, UNREADABLE, str(error), line)
     columns = zip(*row_values, strict=True) if row_values else ((),) * len(form.columns)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, form.schema.types, strict=True)]
     return np.array(valid_indices, np.int64), pa.table(arrays, form.schema)
@@ -176,42 +176,42 @@ def _parse_fast(lines: pa.Array, indices: np.ndarray, form: LineFormat) -> tuple
 
     Return ([(indices of parsed lines, their rows), ...], indices of the lines that must be parsed one by one).
     """
-    parts: list[Part] = []
+    parsed_parts: list[Part] = []
     if not form.fast:
-        return parts, indices
+        return parsed_parts, indices
     preparations: list[Callable[[pa.Array], pa.Array]] = [lambda text: text]
     if form.group is not None:
-        index, fields = form.group
+        index, field_count = form.group
         grouped_pattern = (
-            rf"^((?:[0-9]+ ){{{index}}}[0-9]{{1,3}}) ([0-9]{{3}})((?: [^ \n]+){{{fields - index - 1}}}\n)$"
+            rf"^((?:[0-9]+ ){{{index}}}[0-9]{{1,3}}) ([0-9]{{3}})((?: [^ \n]+){{{field_count - index - 1}}}\n)$"
         )
         preparations.append(lambda text: pc.replace_substring_regex(text, grouped_pattern, r"\1\2\3"))
     for prepare in preparations:
         if not len(indices):
             break
         prepared_lines = prepare(lines if len(indices) == len(lines) else lines.take(pa.array(indices)))
-        matches = pc.match_substring_regex(prepared_lines, form.pattern)
-        is_read = matches.to_numpy(zero_copy_only=False)
+        is_matching = pc.match_substring_regex(prepared_lines, form.pattern)
+        is_read = is_matching.to_numpy(zero_copy_only=False)
         if is_read.any():
-            rows = _read_fast(prepared_lines if is_read.all() else prepared_lines.filter(matches), form)
-            if rows is not None:
-                parts.append((indices[is_read], rows))
+            parsed_rows = _read_fast(prepared_lines if is_read.all() else prepared_lines.filter(is_matching), form)
+            if parsed_rows is not None:
+                parsed_parts.append((indices[is_read], parsed_rows))
                 indices = indices[~is_read]
-    return parts, indices
+    return parsed_parts, indices
 
 
 def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
     """Parse lines with `pyarrow.csv`; return their table of rows, or None if any line cannot be read."""
-    _, offsets, text = lines.buffers()
+    _, offsets, text_buffer = lines.buffers()
     first_B = np.frombuffer(offsets, np.int32)[lines.offset]
     end_B = np.frombuffer(offsets, np.int32)[lines.offset + len(lines)]
     length_B = int(end_B - first_B)
     stored_columns = [field_format.column for field_format in form.fast if field_format.column]
-    names = [field_format.column or f"({index})" for index, field_format in enumerate(form.fast)]
+    column_names = [field_format.column or f"({index})" for index, field_format in enumerate(form.fast)]
     try:
-        table = csv.read_csv(
-            pa.BufferReader(text.slice(int(first_B), length_B)),
-            read_options=csv.ReadOptions(use_threads=False, block_size=length_B + 1, column_names=names),
+        parsed_table = csv.read_csv(
+            pa.BufferReader(text_buffer.slice(int(first_B), length_B)),
+            read_options=csv.ReadOptions(use_threads=False, block_size=length_B + 1, column_names=column_names),
             parse_options=csv.ParseOptions(
                 delimiter=(form.separator or b" ").decode(), quote_char=False, double_quote=False, escape_char=False
             ),
@@ -227,7 +227,11 @@ def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
         )
     except pa.ArrowInvalid:
         return None
-    return form.finish(table).select(form.schema.names).cast(form.schema) if len(table) == len(lines) else None
+    return (
+        form.finish(parsed_table).select(form.schema.names).cast(form.schema)
+        if len(parsed_table) == len(lines)
+        else None
+    )
 
 
 def _join_parts(parts: list[Part], schema: pa.Schema) -> Part:

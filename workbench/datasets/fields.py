@@ -55,7 +55,7 @@ def node(field: bytes) -> int:
     """Return the field as the number of a node."""
     number = whole(field)
     if number > 2**31 - 1:
-        raise ValueError(f"{number} is not a node number")
+        raise ValueError(f"{number} is not a node number; the largest is 2147483647")
     return number
 
 

@@ -49,18 +49,18 @@ def make_readings(
     Each line has date, time, epoch, mote, temperature, humidity, light and voltage. Returns ``path``.
     """
     draw = draws.Stream(draws.make_key(seed, purposes.LOG, 1))
-    positions = dict(topology.nodes(data="pos"))
-    extent_m = (max(x for x, _ in positions.values()), max(y for _, y in positions.values()))
-    lines = []
+    positions_m = dict(topology.nodes(data="pos"))
+    extent_m = (max(x for x, _ in positions_m.values()), max(y for _, y in positions_m.values()))
+    log_lines = []
     for epoch in range(round(hours * 3600 / every_s)):
         moment = _BEGIN + timedelta(seconds=epoch * every_s)
-        for node, (x_m, y_m) in positions.items():
-            value = field.value(node, x_m, y_m, epoch * every_s, extent_m)
-            value = 122.153 if draw.uniform() < _WILD else value
-            line = f"{moment:%Y-%m-%d %H:%M:%S.%f} {epoch} {node} {value:.2f} {60 - value:.2f} 45.08 2.69"
-            lines.append(line[: len(line) // 2] if draw.uniform() < _CUT else line)
+        for node, (x_m, y_m) in positions_m.items():
+            reading = field.value(node, x_m, y_m, epoch * every_s, extent_m)
+            reading = 122.153 if draw.uniform() < _WILD else reading
+            line = f"{moment:%Y-%m-%d %H:%M:%S.%f} {epoch} {node} {reading:.2f} {60 - reading:.2f} 45.08 2.69"
+            log_lines.append(line[: len(line) // 2] if draw.uniform() < _CUT else line)
     path = Path(path)
-    path.write_text("\n".join(lines) + "\n", encoding="ascii")
+    path.write_text("\n".join(log_lines) + "\n", encoding="ascii")
     return path
 
 
@@ -84,8 +84,8 @@ def _row(
 ) -> str:  # fmt: skip
     """Return the log line of a received packet; at random, a foreign or damaged packet takes its place.
 
-    ``at_s``: seconds since the beginning of the log. ``transaction``, ``packet``, ``packets``: the sender's turn, the
-    number of the packet in it, and the number of packets in each turn.
+    ``draw``: the source of random numbers. ``at_s``: seconds since the beginning of the log. ``transaction``: number of
+    the sender's turn. ``packet``: number of the packet in this turn. ``packets``: number of packets in each turn.
     """
     moment = f"{_BEGIN + timedelta(seconds=at_s):%Y-%m-%d_%H.%M.%S}"
     crc, expected, length_B, source, flaw_draw = 1, 1, _LENGTH_B, _eui64(sender), draw.uniform()

@@ -184,8 +184,8 @@ def find(name: str, *roles: str) -> dict[str, Path]:
         file for file in data_set.files if file.role not in paths and (file.role in roles if roles else not paths)
     ]
     if missing_files:
-        files = " and ".join(file.paths[0] for file in missing_files)
-        raise DataError(f"{files} not found; put it below {folder_candidates()[0]}. {data_set.how}.")
+        missing_names = " and ".join(file.paths[0] for file in missing_files)
+        raise DataError(f"{missing_names} not found; put it below {folder_candidates()[0]}. {data_set.how}.")
     for file in data_set.files:
         if file.role in paths and not _has_known_checksum(file, paths[file.role]):
             warnings.warn(
@@ -203,26 +203,26 @@ def describe() -> "pd.DataFrame":
     """
     import pandas as pd
 
-    rows = []
+    description_rows = []
     for data_set in DATA_SETS:
         local_roles = [file.role for file in data_set.files if _path_of(file) is not None]
-        files = ", ".join(file.paths[0] for file in data_set.files)
-        rows.append(
+        file_names = ", ".join(file.paths[0] for file in data_set.files)
+        description_rows.append(
             (
                 data_set.name,
                 data_set.title,
                 data_set.origin,
                 data_set.licence,
-                files,
+                file_names,
                 ", ".join(local_roles),
                 data_set.how,
             )
         )
-    return pd.DataFrame(rows, columns=["name", "title", "origin", "licence", "files", "here", "how"])
+    return pd.DataFrame(description_rows, columns=["name", "title", "origin", "licence", "files", "here", "how"])
 
 
 def _path_of(file: DataFile) -> Path | None:
-    """Return the path of the first copy of a file in `folder_candidates`, or None if this machine has no copy."""
+    """Return the path of the first copy of a file in the data folders, or None if this machine has no copy."""
     candidates = (folder / path for folder in folder_candidates() for path in file.paths)
     return next((path for path in candidates if path.is_file()), None)
 

@@ -129,9 +129,9 @@ def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _whole_reports(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame (node, round) of the reports whose packet numbers run from 0 without a gap.
+    """Return a table with node and round of each complete report, whose packet numbers run from 0 without a gap.
 
-    Without a column of packet numbers, all reports count.
+    A report is the packets of a node in a round. If ``frame`` has no column packet, all reports count as complete.
     """
     if "packet" not in frame.columns:
         return frame[["node", "round"]].drop_duplicates()

@@ -1,4 +1,4 @@
-"""Parallel reading of a log's file on several cores: its rows in the file's order, and counts of its lines."""
+"""Parallel reading of a log file on several cores: the rows in the file's order, and counts of lines."""
 
 from __future__ import annotations
 

@@ -78,9 +78,9 @@ class Fuzzed(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The largest memory in the last quarter of the test, divided by the largest in the second quarter.
+        """The largest state of the node in the last quarter of the test, divided by the largest in the second quarter.
 
-        A value of about 1 means that the memory is bounded.
+        The state is measured in bytes. A value of about 1 means that its size is bounded.
         """
         quarter = len(self.memory_B) // 4
         return max(self.memory_B[-quarter:]) / max(self.memory_B[quarter : 2 * quarter])
@@ -90,14 +90,14 @@ class Fuzzed(NamedTuple):
 def fuzz(
     protocol: Protocol, frames: int = 20_000, seed: int = 1, progress: Callable[[float], None] | None = None
 ) -> Fuzzed:
-    """Test a node of ``protocol`` with ``frames`` frames, in random order at random times; ``seed`` repeats a test.
+    """Test a node of ``protocol`` with ``frames`` random frames at random times; an equal ``seed`` repeats the test.
 
-    ``progress`` is called regularly with the share done, 0 to 1. Raises FuzzError if the node raises an
-    error, which becomes the cause of the FuzzError, or if a wake-up does not set a later one. Raises ParameterError for
-    invalid arguments.
+    ``progress`` is called regularly with the share of frames done, 0 to 1. Raises FuzzError if the node raises an
+    error, which becomes the cause of the FuzzError, or if the node does not set a later wake-up when it is woken.
+    Raises ParameterError for invalid arguments.
     """
     if not isinstance(protocol, Protocol):
-        raise ParameterError(f"protocol is {protocol!r:.60}; it must be an instance of a protocol class")
+        raise ParameterError(f"`protocol` is {protocol!r:.60}; it must be an instance of a protocol class")
     frames = whole("frames", frames, PARTS, 1 << 40)
     trial = _Trial(protocol, whole("seed", seed, 0, (1 << 63) - 1))
     memory_B = []
@@ -136,13 +136,13 @@ class _Trial:
         """Continue the test until ``frames`` frames have been passed to the node."""
         while self.frames < frames:
             self._advance_clock()
-            kind = self.choose.random()
-            if kind < 0.9:
+            action_draw = self.choose.random()
+            if action_draw < 0.9:
                 self.last = frame = self.corpus.draw()
                 self.frames += 1
                 self._call_node("receive", self.node.receive, frame.data, frame.sender, self.now, frame.broadcast)
             else:
-                self._perform_random_action(kind)
+                self._perform_random_action(action_draw)
             if self.unicasts and self.choose.random() < 0.3:
                 self._report_outcome()
 
@@ -163,10 +163,10 @@ class _Trial:
         Raises FuzzError if the next wake-up of the woken node is not after the present.
         """
         choose = self.choose
-        kind = choose.random()
-        if kind < 0.97:
+        step_draw = choose.random()
+        if step_draw < 0.97:
             self.now += int(choose.expovariate(1 / choose.choice((100, 20_000, SECOND))))
-        elif kind < 0.995:
+        elif step_draw < 0.995:
             self.now += choose.randrange(choose.choice((60, 3600, 30 * 86400)) * SECOND)
         else:
             self.now = max(0, self.now - choose.randrange(10 * SECOND))
@@ -220,13 +220,13 @@ class _Trial:
         sent_frames = self.node.take_frames()
         if sent_frames:
             self.most_frames = max(self.most_frames, len(sent_frames))
-            self.most_sent_B = max(self.most_sent_B, sum(len(data) for _, data in sent_frames))
+            self.most_sent_B = max(self.most_sent_B, sum(len(frame_bytes) for _, frame_bytes in sent_frames))
             if type(self.node).sent is not Node.sent:
                 self.unicasts.extend(
-                    (destination, data) for destination, data in sent_frames if destination is not None
+                    (destination, frame_bytes) for destination, frame_bytes in sent_frames if destination is not None
                 )
-            for destination, data in sent_frames[:2]:
-                self.corpus.add(Frame(data, self.choose.randrange(9), destination is None))
+            for destination, frame_bytes in sent_frames[:2]:
+                self.corpus.add(Frame(frame_bytes, self.choose.randrange(9), destination is None))
         self.node.take_events()
         for subscription in self.subscriptions:
             subscription.take()
@@ -242,18 +242,18 @@ def harvest(protocol: Protocol, seed: int) -> list[Frame]:
     """Run the protocol in small networks with an outage; return all frames that nodes sent, in the order of time."""
     corpus_frames = []
     for run_index in range(_HARVESTS):
-        sinks, sources = ((0, 5), (8, 3)) if run_index % 2 else ((_MIDDLE, 0), (2, 7))
+        sinks, source_nodes = ((0, 5), (8, 3)) if run_index % 2 else ((_MIDDLE, 0), (2, 7))
         workload: tuple[Item, ...] = (
             subscribe(sinks, _SUBSCRIPTION_TEXTS[run_index % 2], start_s=0.5, stop_s=12),
             subscribe(sinks[0], 'TOPIC EQ "a/b"', start_s=1),
-            publish(sources, "TEMP IS 25, HUMIDITY IS 50", start_s=4, every_s=2),
-            publish(sources[0], 'TOPIC IS "a/b"', start_s=5, every_s=3),
+            publish(source_nodes, "TEMP IS 25, HUMIDITY IS 50", start_s=4, every_s=2),
+            publish(source_nodes[0], 'TOPIC IS "a/b"', start_s=5, every_s=3),
             outage(1, start_s=7, stop_s=10),
         )
         scenario = Scenario(topology.grid(3, 3), protocol, workload, duration_s=15, seed=seed + run_index)
         sent_frames = frames(runner.play(scenario, engine="reference"))
         columns = (sent_frames[name].to_pylist() for name in ("frame", "node", "peer"))
-        corpus_frames += [Frame(data, node, peer < 0) for data, node, peer in zip(*columns, strict=True)]
+        corpus_frames += [Frame(frame_bytes, node, peer < 0) for frame_bytes, node, peer in zip(*columns, strict=True)]
     if not corpus_frames:
         raise ParameterError(f"{protocol!r} sends no frames in a small run; choose settings with which nodes send")
     return corpus_frames
@@ -265,21 +265,21 @@ def state_B(node: Node) -> int:
     pending_objects: deque[Any] = deque([node])
     total_B = 0
     while pending_objects:
-        item = pending_objects.pop()
-        if id(item) in seen_ids or isinstance(item, type) or callable(item):
+        state_object = pending_objects.pop()
+        if id(state_object) in seen_ids or isinstance(state_object, type) or callable(state_object):
             continue
-        seen_ids.add(id(item))
-        total_B += sys.getsizeof(item)
-        if isinstance(item, dict):
-            pending_objects.extend(item.keys())
-            pending_objects.extend(item.values())
-        elif isinstance(item, (list, tuple, set, frozenset, deque)):
-            pending_objects.extend(item)
+        seen_ids.add(id(state_object))
+        total_B += sys.getsizeof(state_object)
+        if isinstance(state_object, dict):
+            pending_objects.extend(state_object.keys())
+            pending_objects.extend(state_object.values())
+        elif isinstance(state_object, (list, tuple, set, frozenset, deque)):
+            pending_objects.extend(state_object)
         else:
-            pending_objects.append(getattr(item, "__dict__", None))
-            for cls in type(item).__mro__:
+            pending_objects.append(getattr(state_object, "__dict__", None))
+            for cls in type(state_object).__mro__:
                 slots = getattr(cls, "__slots__", ())
                 pending_objects.extend(
-                    getattr(item, slot, None) for slot in ((slots,) if isinstance(slots, str) else slots)
+                    getattr(state_object, slot, None) for slot in ((slots,) if isinstance(slots, str) else slots)
                 )
     return total_B

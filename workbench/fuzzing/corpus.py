@@ -57,10 +57,10 @@ class MutatedCorpus:
         choose = self._choose
         frame = choose.choice(self._frames)
         data = frame.data
-        kind = choose.random()
-        if kind < 0.4:
+        mutation_draw = choose.random()
+        if mutation_draw < 0.4:
             data = self._renumber(frame)
-        elif kind < 0.7:
+        elif mutation_draw < 0.7:
             data = self._damage(data)
         sender = frame.sender if choose.random() < 0.7 else choose.choice(self._addresses)
         return Frame(data[:LONGEST_B], sender, frame.broadcast if choose.random() < 0.9 else not frame.broadcast)
@@ -77,15 +77,15 @@ class MutatedCorpus:
 
     def _find_number_fields(self, frame: Frame) -> list[tuple[int, int]]:
         """Return the byte range [first, end) of each field of the frame that may be a number."""
-        key = frame.data, frame.broadcast
-        if key not in self._numbers:
+        cache_key = frame.data, frame.broadcast
+        if cache_key not in self._numbers:
             if len(self._numbers) > 2 * MOST_FRAMES:
                 self._numbers.clear()
-            fields = dissect(self._protocol, *key).leaves()
-            self._numbers[key] = [
+            fields = dissect(self._protocol, *cache_key).leaves()
+            self._numbers[cache_key] = [
                 (field.start, field.end) for field in fields if 0 < field.end - field.start <= WIDEST_FIELD_B
             ]
-        return self._numbers[key]
+        return self._numbers[cache_key]
 
     def _choose_other_number(self, old: bytes) -> bytes:
         """Return a random replacement for ``old``, the bytes of a little-endian number, with the same width."""
@@ -104,9 +104,9 @@ class MutatedCorpus:
         return self._update_checksum(old, data, always=False)
 
     def _update_checksum(self, old: bytes, new: bytearray, always: bool) -> bytes:
-        """Return the new bytes; if the old bytes ended with a correct checksum, correct that of the new bytes.
+        """Return ``new`` as bytes; if ``old`` ends with a correct checksum, give ``new`` a correct one, too.
 
-        Without ``always`` the checksum is corrected in only half of the calls, at random.
+        Unless ``always`` is true, a random half of the calls leaves the checksum of ``new`` as it is.
         """
         had_checksum = len(old) > CHECKSUM_B and old[-CHECKSUM_B:] == struct.pack("<I", crc32(old[:-CHECKSUM_B]))
         if had_checksum and len(new) > CHECKSUM_B and (always or self._choose.random() < 0.5):

@@ -55,6 +55,11 @@ def model(name: str) -> Model:
         raise ScenarioError(
             f"the gallery has no model {name!r:.60}{meant(name, names())}; its models are {', '.join(names())}"
         )
-    values = json.loads((files(__package__) / _files()[name]).read_text(encoding="utf-8"))
-    beside = None if values["beside"] is None else protocol_from_dict(values["beside"])
-    return Model(values["title"], values["question"], Scenario.from_json(json.dumps(values["scenario"])), beside)
+    model_document = json.loads((files(__package__) / _files()[name]).read_text(encoding="utf-8"))
+    beside = None if model_document["beside"] is None else protocol_from_dict(model_document["beside"])
+    return Model(
+        model_document["title"],
+        model_document["question"],
+        Scenario.from_json(json.dumps(model_document["scenario"])),
+        beside,
+    )

@@ -51,7 +51,7 @@ class Motes:
 
     ``speed`` is the factor by which the run's clock is faster than real time. With ``lockstep`` the simulator sets the
     motes' clocks. ``radio`` has settings for the motes' own radios. ``kinds`` is {node: kind of its mote}, for the
-    nodes whose kind is known before their motes are greeted.
+    nodes whose kind is known before the host connects to their motes.
     """
 
     kinds: Mapping[int, str] = {}
@@ -89,7 +89,7 @@ class Motes:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Stop the motes after a run, unless they should keep running. This base class does nothing."""
+        """Stop the motes after a run, if a subclass wants that. This base class leaves them running."""
 
     def play(self, scenario: Any, progress: Callable[[float], None] | None = None) -> Any:
         """Run a scenario on these motes; return a `LiveRun`, which is still in progress.
@@ -264,9 +264,10 @@ class VirtualMotes(Motes):
 
 
 def _longest_body(scenario: Any) -> int:
-    """Return the size limit, in bytes, of the host's messages to a mote in C in this scenario.
+    """Return the largest size, in bytes, of a message from the host to a mote that runs the C program.
 
-    The limit is LONG_BODY for scenarios with keys of the user, long workload items or long settings, else SHORT_BODY.
+    It is LONG_BODY if ``scenario`` has attribute keys that the user registered, long workload items or long protocol
+    settings. Otherwise it is SHORT_BODY.
     """
     items = [(getattr(item, "payload", b""), str(getattr(item, "what", ""))) for item in scenario.workload]
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in items)
@@ -296,7 +297,7 @@ def _most_subscriptions(scenario: Any) -> int:
 
 
 def _ask_memory(url: str) -> int | None:
-    """Return a mote's memory in use in bytes, or None if it does not answer. No run may use the mote."""
+    """Return a mote's memory in use in bytes, or None if it does not answer. Requires that no run uses the mote."""
     with suppress(LinkError), Mote(url) as mote:
         return mote.allocated_B()
     return None
@@ -315,7 +316,8 @@ class Boards(Motes):
     def start(self, scenario: Any) -> dict[int, str]:
         """Return {node: URL of its board}. Raises LinkError if the URLs do not cover the scenario's nodes.
 
-        A list must have as many URLs as the scenario has nodes. A mapping must contain each node.
+        If the URLs were given as a list, the list must have as many URLs as the scenario has nodes. A mapping
+        {node: URL} must contain each node.
         """
         nodes = sorted(scenario.topology.nodes)
         if isinstance(self.urls, dict):
@@ -341,11 +343,11 @@ def virtual(speed: float = 1.0, lockstep: bool = False, kind: Kinds = MICROPYTHO
     clocks, and the trace equals the simulator's.
     """
     if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0.01 <= speed <= 1000:
-        raise ParameterError(f"speed is {speed!r}; it must be a number from 0.01 to 1000")
+        raise ParameterError(f"`speed` is {speed!r}; it must be a number from 0.01 to 1000")
     for name in [kind] if isinstance(kind, str) else kind.values() if isinstance(kind, Mapping) else kind:
         if name not in KINDS:
             known_kinds = ", ".join(KINDS)
-            raise ParameterError(f"kind is {name!r}{meant(str(name), list(KINDS))}; it must be one of {known_kinds}")
+            raise ParameterError(f"`kind` is {name!r}{meant(str(name), list(KINDS))}; it must be one of {known_kinds}")
     return VirtualMotes(float(speed), bool(lockstep), kind)
 
 

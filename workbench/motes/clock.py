@@ -21,7 +21,7 @@ _LARGEST_DRIFT = 5e-4  # drift of a bad crystal; a larger estimate is noise
 
 
 class Reading(NamedTuple):
-    """A reading of a mote's clock: it showed ``mote_us`` at the host's time ``host_us``, ± ``error_us``."""
+    """A reading of a mote's clock: the clock showed ``mote_us`` at the host's time ``host_us``, ± ``error_us``."""
 
     host_us: float
     mote_us: int

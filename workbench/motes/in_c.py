@@ -148,8 +148,8 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
     program_path = _cache() / f"{kind}-{_digest(compiler, options, folders)}"
     if not program_path.exists():
         include_options = [f"-I{path}" for path in folders]
-        sources = [str(path) for source_folder in folders for path in sorted(source_folder.glob("*.c"))]
-        _compile([compiler, *options, *include_options, *sources, *linker_scripts], program_path)
+        source_paths = [str(path) for source_folder in folders for path in sorted(source_folder.glob("*.c"))]
+        _compile([compiler, *options, *include_options, *source_paths, *linker_scripts], program_path)
     return program_path
 
 

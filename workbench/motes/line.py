@@ -76,7 +76,7 @@ Then = Callable[[Answer | LinkError], None]
 
 
 class MoteLine:
-    """The line at ``url``, and the host's session with the mote at its other end."""
+    """The line (serial port or socket) at ``url``, and the host's session with the mote at its far end."""
 
     def __init__(self, url: str, report: Report | None = None) -> None:
         self.url = url

@@ -56,8 +56,8 @@ class LockstepNode(Node):
     def take(self, kind: str, value: Any) -> None:
         """Store a message from the mote, for the method call that waits for the mote's answer.
 
-        ``kind`` is "send" for a frame to transmit, or "event"; ``value`` is the message, as in `line`. The thread that
-        reads the mote's line calls this method.
+        ``kind`` is "send" for a frame to transmit, or "event" for an event to record. ``value`` is the frame or the
+        event's fields. The thread that reads the mote's line calls this method.
         """
         if kind == "send":
             self.outbox.append(value)
@@ -127,7 +127,7 @@ class LockstepNode(Node):
         self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
-        """Send the mote the outcome of a unicast frame that it sent; ``ok`` is whether it was acknowledged."""
+        """Report to the mote whether its unicast ``frame`` to ``destination`` was acknowledged (``ok``)."""
         self._call(now, messages.OUTCOME, destination, ok, rest=frame)
 
 
@@ -159,6 +159,6 @@ def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] 
     finally:
         session.close()
         for address, node in nodes.items():
-            for text in node.reports:
-                warnings.warn(f"node {address}: the mote reports: {text}", RuntimeWarning, stacklevel=2)
+            for report_text in node.reports:
+                warnings.warn(f"node {address}: the mote reports: {report_text}", RuntimeWarning, stacklevel=2)
     return recorder

@@ -136,7 +136,7 @@ _LAYOUT = {
 
 
 def encode(kind, *fields, rest=b""):
-    """Return the body of a message: its type, its fields, and the trailing bytes."""
+    """Return the body of a message: its type ``kind``, its ``fields``, and the trailing bytes ``rest``."""
     return bytes((kind,)) + struct.pack(_LAYOUT[kind], *fields) + rest
 
 
@@ -191,8 +191,8 @@ def encode_own_event(now, name, peer, message, origin, sequence, size, value, de
 def encode_row(now, kind, peer, message, origin, sequence, size, value, detail):
     """Return the body of an EVENT message with the fields of a trace row; ``detail`` is a text or attributes.
 
-    ``now`` is the time in µs, ``kind`` the number of the event, and ``size`` the size of the frame in bytes. On a host,
-    `events.decode_row` is the inverse function.
+    ``now`` is the time in µs, ``kind`` the number of the event, and ``size`` the size of the frame in bytes. The other
+    parameters are the trace's columns of the same names. On a host, `events.decode_row` is the inverse function.
     """
     name = message.encode()
     if isinstance(detail, str):

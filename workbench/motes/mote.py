@@ -41,7 +41,7 @@ class Mote(MoteLine):
     def close(self) -> None:
         """End the session and close the line.
 
-        The mote's node keeps running. After a run its clock is stopped, so it sends nothing.
+        The mote's node keeps running. After a run the mote's clock is stopped, so the node sends nothing.
         """
         if self._closed.is_set():
             return

@@ -144,12 +144,12 @@ class _RadioPort(Port):
             ready = self._selector.select(_WAIT_S)
         except (OSError, ValueError, KeyError, RuntimeError) as error:  # Another thread closed it.
             raise LinkError(f"the connection to {self.url} is lost: {error}") from None
-        for key, _ in ready:
-            data = self._incomplete_frames[key.data] + key.data.read()
+        for selector_key, _ in ready:
+            received_bytes = self._incomplete_frames[selector_key.data] + selector_key.data.read()
             # A zero ends a frame. Bytes after the last zero wait for the rest of their frame.
-            whole_B = data.rfind(b"\0") + 1
-            whole_frames += data[:whole_B]
-            self._incomplete_frames[key.data] = data[whole_B:]
+            whole_B = received_bytes.rfind(b"\0") + 1
+            whole_frames += received_bytes[:whole_B]
+            self._incomplete_frames[selector_key.data] = received_bytes[whole_B:]
         return whole_frames
 
     def _write(self, data: bytes) -> None:

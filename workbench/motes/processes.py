@@ -70,9 +70,9 @@ class Process:
         raise NotImplementedError
 
     def line_url(self, is_held: bool) -> str:
-        """Return the URL by which a run opens the mote's line; here it is always the same.
+        """Return the URL by which a run opens the mote's line: always `url`, except in the subclass `CortexM3`.
 
-        ``is_held`` is whether the simulator sets the mote's clock (lockstep). `CortexM3` uses it.
+        ``is_held``, whether the simulator sets the mote's clock (lockstep), is used only by `CortexM3`.
         """
         return self.url
 
@@ -94,7 +94,7 @@ class Process:
                 process.kill()
 
     def restart(self) -> None:
-        """Restart the mote without its memory, on the same line; `boot` rises by 1. A running mote is killed first."""
+        """Kill the mote if it runs, then start it with empty memory on the same line; its counter `boot` rises by 1."""
         with self._restart_lock:
             self.kill()
             with self._process_lock:
@@ -129,7 +129,7 @@ class Process:
 
 
 class CProcess(Process):
-    """The mote of hardware/c as a process of this machine."""
+    """A mote that runs the C program of hardware/c as a process of this machine."""
 
     _port = 0
 
@@ -155,7 +155,7 @@ class CProcess(Process):
 
 
 class CortexM3(Process):
-    """The mote of hardware/c on a Cortex-M3 that QEMU emulates."""
+    """A mote that runs the C program of hardware/c on a Cortex-M3 board, which QEMU emulates."""
 
     _ports = (0, 0)
 
@@ -165,9 +165,9 @@ class CortexM3(Process):
         return f"socket://127.0.0.1:{self._ports[0]}"
 
     def line_url(self, is_held: bool) -> str:
-        """Return the URL of the host link, with the port of the radio (UART 1) for a run whose clock is not held.
+        """Return the URL of the host link, with the port of the radio (UART 1) unless ``is_held`` is true.
 
-        ``is_held`` is whether the simulator sets the mote's clock (lockstep).
+        ``is_held``: whether the simulator sets the mote's clock (lockstep); the host link then carries the frames.
         """
         return self.url if is_held else f"{self.url}?radio={self._ports[1]}"
 

@@ -46,16 +46,16 @@ def sources(board: str, protocols: Iterable[Any] = ()) -> list[tuple[str, Path]]
     """
     if board not in boards():
         raise LinkError(f"board is {board!r}, which has no driver; there are drivers for {', '.join(boards())}")
-    files = [(path.name, path) for path in sorted((HARDWARE / "mote").glob("*.py"))]
-    files.append(("board.py", HARDWARE / "mote" / "boards" / f"{board}.py"))
+    source_files = [(path.name, path) for path in sorted((HARDWARE / "mote").glob("*.py"))]
+    source_files.append(("board.py", HARDWARE / "mote" / "boards" / f"{board}.py"))
     modules: dict[str, Path] = {}
-    for _, path in files:
+    for _, path in source_files:
         _add_imports(path, modules)
     for protocol in (*_public_protocols(), *protocols):
         for module in protocol.mote_modules():
             _add_module(module, modules)
-    files += [(f"{name.replace('.', '/')}.py", path) for name, path in sorted(modules.items())]
-    return files
+    source_files += [(f"{name.replace('.', '/')}.py", path) for name, path in sorted(modules.items())]
+    return source_files
 
 
 def _empty_package_files(board: str, files: list[tuple[str, Path]]) -> list[File]:

@@ -132,7 +132,7 @@ class Rack:
         if count < 1:
             raise LinkError(f"count is {count}; a rack needs at least one mote")
         if not 0 < speed < float("inf"):
-            raise LinkError(f"speed is {speed}; it must be a finite number above 0")
+            raise LinkError(f"`speed` is {speed}; it must be a finite number above 0")
         if not any(path in ("main.py", "main.mpy") for path, _ in files):
             raise LinkError("`files` has no main.py or main.mpy; a mote starts with one of them")
         if (reason := missing()) is not None:
@@ -220,9 +220,9 @@ class Rack:
             self._kill(mote)
 
     def restart(self, mote: int) -> None:
-        """Restart a mote without its memory. A running mote is killed first.
+        """Kill a mote if it runs, and start it with empty memory.
 
-        The mote's URL in `urls` stays the same, and its number in `boots` increases by 1.
+        The mote's URL in `urls` stays the same, and its number of starts in `boots` increases by 1.
         """
         self._check_mote(mote)
         with self._command_lock:
@@ -262,7 +262,7 @@ class Rack:
 
     def _check_mote(self, mote: int) -> None:
         if not 0 <= mote < self.count:
-            raise LinkError(f"mote is {mote}; the virtual motes are numbered from 0 to {self.count - 1}")
+            raise LinkError(f"`mote` is {mote}; the virtual motes are numbered from 0 to {self.count - 1}")
 
     def _kill(self, mote: int) -> None:
         with self._changed:
@@ -338,7 +338,9 @@ class Rack:
         if "node" in message:
             self._version = message["node"]
         elif "rss_B" in message:
-            self._memory = Memory(message["rss_B"], {int(mote): size for mote, size in message["motes"].items()})
+            self._memory = Memory(
+                message["rss_B"], {int(mote): allocated_size_B for mote, allocated_size_B in message["motes"].items()}
+            )
         elif "port" in message:
             self._ports[message["mote"]], self._boots[message["mote"]] = message["port"], message["boot"]
             self._running.add(message["mote"])

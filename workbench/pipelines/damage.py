@@ -56,16 +56,16 @@ def trace_in(path: Path) -> pa.Table | None:
         return None
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            texts = carriers.texts_of_schema(file.schema_arrow)
-            if not texts:
+            record_texts = carriers.texts_of_schema(file.schema_arrow)
+            if not record_texts:
                 return None
             if not set(trace.SCHEMA.names) <= set(file.schema_arrow.names):
                 raise DataError("the file has a run's record, but its columns are not those of a trace")
-            table = file.read()
-        recorded_hash = record.from_text(texts[0]).get("trace_hash")
-        if trace.digest(table.select(trace.SCHEMA.names).cast(trace.SCHEMA)) != recorded_hash:
+            trace_table = file.read()
+        recorded_hash = record.from_text(record_texts[0]).get("trace_hash")
+        if trace.digest(trace_table.select(trace.SCHEMA.names).cast(trace.SCHEMA)) != recorded_hash:
             raise DataError("its rows do not match the trace hash in its record, so they were changed later")
-        return table
+        return trace_table
     except DataError as error:
         raise DataError(f"{path} is damaged: {error}") from None
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -102,16 +102,16 @@ def _register_table(database: duckdb.DuckDBPyConnection, name: str, table: Any) 
     path = Path(table)
     if not path.exists():
         raise DataError(f"{path} does not exist")
-    files = _files(path)
-    if not files:
+    parquet_files = _files(path)
+    if not parquet_files:
         raise DataError(f"{path} contains no Parquet file")
-    runs = [damage.trace_in(file) for file in files]
+    runs = [damage.trace_in(file) for file in parquet_files]
     if all(run is not None for run in runs):
         database.register(name, pa.concat_tables(runs, promote_options="default").unify_dictionaries())
         return
-    for file in files:
+    for file in parquet_files:
         damage.check(file)  # DuckDB does not verify checksums.
-    database.read_parquet([str(file) for file in files]).create_view(name)
+    database.read_parquet([str(file) for file in parquet_files]).create_view(name)
 
 
 def _files(path: Path) -> list[Path]:

@@ -63,15 +63,15 @@ def texts_of_png(data: bytes) -> list[str]:
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     chunk_offset = len(PNG_BEGIN)
     while chunk_offset < len(data):
-        (size,) = struct.unpack(">I", data[chunk_offset : chunk_offset + 4].rjust(4, b"\xff"))
+        (data_size_B,) = struct.unpack(">I", data[chunk_offset : chunk_offset + 4].rjust(4, b"\xff"))
         body, checksum = (
-            data[chunk_offset + 4 : chunk_offset + 8 + size],
-            data[chunk_offset + 8 + size : chunk_offset + 12 + size],
+            data[chunk_offset + 4 : chunk_offset + 8 + data_size_B],
+            data[chunk_offset + 8 + data_size_B : chunk_offset + 12 + data_size_B],
         )
         if len(checksum) < 4 or zlib.crc32(body) != struct.unpack(">I", checksum)[0]:
             raise DataError("the PNG is damaged or cut short: a chunk has a wrong checksum")
         yield body[:4], body[4:]
-        chunk_offset += 12 + size
+        chunk_offset += 12 + data_size_B
 
 
 def add_to_svg(svg: str, text: str) -> str:
@@ -88,20 +88,20 @@ def add_to_pdf(data: bytes, text: str) -> bytes:
     incremental update.
     """
     page, end = _PDF_PAGE.search(data), _PDF_END.search(data)
-    size = re.search(rb"/Size\s+(\d+)", end[1]) if end else None
-    if page is None or end is None or size is None:
+    object_count = re.search(rb"/Size\s+(\d+)", end[1]) if end else None
+    if page is None or end is None or object_count is None:
         raise ValueError("the PDF has no page or trailer in the form in which matplotlib writes them")
-    page_number, metadata_number = int(page[1]), int(size[1])
+    page_number, metadata_number = int(page[1]), int(object_count[1])
     metadata = "".join((_XMP[0], _PROPERTY[0], html.escape(text, quote=False), _PROPERTY[1], _XMP[1])).encode()
     stream = b"<< /Type /Metadata /Subtype /XML /Length %d >>\nstream\n%b\nendstream" % (len(metadata), metadata)
     dictionary = b"<< /Type /Page /Metadata %d 0 R %b" % (metadata_number, page[2])
-    update, entries = b"", b""
-    for number, content in ((page_number, dictionary), (metadata_number, stream)):
-        entries += b"%d 1\n%010d 00000 n \n" % (number, len(data) + len(update))
-        update += b"%d 0 obj\n%b\nendobj\n" % (number, content)
-    trailer = end[1].replace(size[0], b"/Size %d /Prev %b" % (metadata_number + 1, end[2]))
+    update, xref_entries = b"", b""
+    for number, object_content in ((page_number, dictionary), (metadata_number, stream)):
+        xref_entries += b"%d 1\n%010d 00000 n \n" % (number, len(data) + len(update))
+        update += b"%d 0 obj\n%b\nendobj\n" % (number, object_content)
+    trailer = end[1].replace(object_count[0], b"/Size %d /Prev %b" % (metadata_number + 1, end[2]))
     xref = len(data) + len(update)
-    return data + update + b"xref\n%btrailer\n<<%b>>\nstartxref\n%d\n%%%%EOF\n" % (entries, trailer, xref)
+    return data + update + b"xref\n%btrailer\n<<%b>>\nstartxref\n%d\n%%%%EOF\n" % (xref_entries, trailer, xref)
 
 
 def texts_of_pdf(data: bytes) -> list[str]:

@@ -104,15 +104,15 @@ def _read_file(path: Path) -> Contents:
     if first_bytes.startswith(carriers.PDF_BEGIN):
         return Contents("PDF", _parse_records(carriers.texts_of_pdf(path.read_bytes())))
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        file_text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"the file is not a PNG, SVG, PDF, HTML or Parquet file; {_NO_RECORD}") from None
-    if text.lstrip().startswith("{"):
-        return Contents("record", (_parse_record(text),))
-    kind = "SVG" if "<svg" in text[:1024] else "page"
-    if "<" not in text[:1024]:
+    if file_text.lstrip().startswith("{"):
+        return Contents("record", (_parse_record(file_text),))
+    kind = "SVG" if "<svg" in file_text[:1024] else "page"
+    if "<" not in file_text[:1024]:
         raise DataError(f"the file is not a PNG, SVG, PDF, HTML or Parquet file; {_NO_RECORD}")
-    return Contents(kind, _parse_records(carriers.texts_of_markup(text)))
+    return Contents(kind, _parse_records(carriers.texts_of_markup(file_text)))
 
 
 def _size_B(path: Path) -> int:

@@ -62,7 +62,7 @@ def compare_surroundings(recorded: Mapping[str, Any], current: Mapping[str, Any]
 def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Difference]:
     """Return the differences between recorded and current versions; missing recorded versions are ignored.
 
-    ``recorded`` is the text in a row of a sweep, "workbench 0.1.0, Python 3.11.7, ..."; ``current`` is {name: version}.
+    ``recorded`` is a text such as "workbench 0.1.0, Python 3.11.7, ..."; ``current`` is {name: version}.
     """
     name_and_version = [piece.split() for piece in recorded.split(", ")]
     versions = {name.lower(): version for name, version in (pair for pair in name_and_version if len(pair) == 2)}
@@ -100,7 +100,7 @@ def compare_metrics(
 
 
 def number(name: str, value: Any) -> float:
-    """Return a metric's stored value as a number. A missing count is 0; other missing or invalid values are NaN."""
+    """Return ``value``, the stored value of metric ``name``, as a number; NaN if invalid, 0 for a missing count."""
     if value is None:
         return 0.0 if name.startswith(COUNTS) else math.nan
     try:
@@ -110,7 +110,7 @@ def number(name: str, value: Any) -> float:
 
 
 def names_to_compare(recorded: Iterable[str], current: Iterable[str]) -> Iterator[str]:
-    """Yield the names of metrics to compare: all recorded metrics, then the counts that only the new run has.
+    """Yield the names of metrics to compare: all recorded ones, then the event counts that only the new run has.
 
     Other metrics that only the new run has are left out: this version of the workbench has added them.
     """
@@ -135,13 +135,15 @@ def format_differently(old: float, new: float) -> tuple[str, str]:
 
 def compare_traces(recorded: pa.Table, current: pa.Table) -> Difference | None:
     """Return the difference in the first row in which two traces differ, or None if they are equal."""
-    rows = min(len(recorded), len(current))
-    first_difference, column = rows, ""
+    common_rows = min(len(recorded), len(current))
+    first_difference, column = common_rows, ""
     for field in SCHEMA:
-        is_different = pc.not_equal(_plain_column(recorded, field, rows), _plain_column(current, field, rows))
-        row = pc.index(is_different, True).as_py()
-        if 0 <= row < first_difference:
-            first_difference, column = row, field.name
+        is_different = pc.not_equal(
+            _plain_column(recorded, field, common_rows), _plain_column(current, field, common_rows)
+        )
+        different_row = pc.index(is_different, True).as_py()
+        if 0 <= different_row < first_difference:
+            first_difference, column = different_row, field.name
     if column:
         recorded_value, current_value = (
             table.column(column)[first_difference].as_py() for table in (recorded, current)

@@ -203,7 +203,7 @@ def digests_of_folders(folders: Iterable[str]) -> dict[str, str]:
 
 @cache
 def _folder_digest(folder: str) -> str:
-    """Return a folder's digest as 12 hex digits, or "" if the package has no such folder."""
+    """Return the digest (12 hex digits) of the code in a folder of the package, or "" if the folder does not exist."""
     from workbench.sweeps import code
 
     content = code.sources(folder)

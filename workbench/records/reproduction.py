@@ -72,7 +72,7 @@ class Reproduction:
         self.compared.append(compared)
 
     def add_surroundings(self, differences: list[Difference]) -> None:
-        """Add differences in versions, code or platform that are not listed yet."""
+        """Add those ``differences`` in versions, code or platform that this report does not list yet."""
         self.made_with += [difference for difference in differences if difference not in self.made_with]
 
     @property
@@ -122,7 +122,7 @@ def reproduce(
 
     path       for a run: its PNG, SVG, PDF, page or Parquet file, or the folder of `Run.save`; for a sweep: its
                chart, its folder or a Parquet file in that folder
-    engine     the engine that plays the scenario, as for `Scenario.run`
+    engine     the engine that runs the scenario: "auto", "fast" or "reference"
     most       the largest number of a sweep's rows to run, beginning with the first; None for all
     progress   function called with the number of runs done and the total
 
@@ -193,9 +193,10 @@ def _reproduce_run(
     engine: str,
     name: str,
 ) -> None:
-    """Play a recorded run, and add the differences to ``answer``. ``fields`` are the fields that describe the run.
+    """Repeat a recorded run with ``engine``, and add the differences to ``answer``, the report.
 
-    ``trace`` is the trace in the file, or None. ``name`` begins the subject of each difference: "NAME: " or "".
+    ``fields`` has the run's scenario and results: ``record`` itself, or an item of a record of several runs. ``trace``
+    is the trace in the file, or None. ``name`` begins the subject of each difference: "NAME: " or "".
     """
     if fields.get("engine") == LIVE:
         raise DataError(
@@ -224,9 +225,9 @@ def _compare_run(fields: Mapping[str, Any], run: Run, trace: Any) -> Iterator[Di
         metrics, run.metrics, differences.names_to_compare(metrics, run.metrics.index)
     )
     if "trace_hash" in fields and fields["trace_hash"] != run.trace_hash:
-        row = None if trace is None else differences.compare_traces(trace, run.trace)
-        if row is not None:
-            yield row
+        trace_difference = None if trace is None else differences.compare_traces(trace, run.trace)
+        if trace_difference is not None:
+            yield trace_difference
         elif fields.get("trace_rows") != len(run.trace):
             yield Difference(
                 "the number of rows of the trace", _format_count(fields.get("trace_rows")), f"{len(run.trace):,}"
@@ -322,15 +323,15 @@ def _reproduce_chart(
             f"the sweep measures with {record['measure']}, which is not loaded: {_suggest_import([module])}"
         )
     try:
-        rows = list(zip(table.documents(record["points"], record["rows"]), record["results"], strict=True))
+        stored_points = list(zip(table.documents(record["points"], record["rows"]), record["results"], strict=True))
         drawn = {name: list(values) for name, values in record["drawn"].items()}
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise DataError("the record's list of scenarios and results (points) is damaged") from None
-    failed_count = sum(digest is None for _, digest in rows)
-    run_numbers = [run_number for run_number, (_, digest) in enumerate(rows) if digest is not None][:most]
+    failed_count = sum(digest is None for _, digest in stored_points)
+    run_numbers = [run_number for run_number, (_, digest) in enumerate(stored_points) if digest is not None][:most]
     for done_count, run_number in enumerate(run_numbers, 1):
-        document, digest = rows[run_number]
-        scenario = build_scenario(document, record)
+        scenario_document, digest = stored_points[run_number]
+        scenario = build_scenario(scenario_document, record)
         answer.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
         metrics = _metrics_of(scenario, engine, measure)
         recorded_metrics = {name: values[run_number] for name, values in drawn.items()}
@@ -390,29 +391,29 @@ def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | N
 def _reproduce_rows(
     answer: Reproduction, rows: Iterable[contents.SweepRow], engine: str, progress: Callable[[], Any]
 ) -> None:
-    """Repeat the runs of a sweep's result rows with ``engine``, and add the differences to ``answer``.
+    """Repeat the run of each row of a sweep's results with ``engine``, and add the differences to ``answer``.
 
-    Call ``progress`` after each row.
+    ``answer``: the report of the reproduction, which is extended. Call ``progress`` after each row.
     """
     codes_by_measure: dict[str, Codes] = {}
     unknown_measures: set[str] = set()
-    failed = 0
-    for row in rows:
-        if row.columns.get("error") is not None or not row.text("document"):
-            failed += 1
+    failed_count = 0
+    for sweep_row in rows:
+        if sweep_row.columns.get("error") is not None or not sweep_row.text("document"):
+            failed_count += 1
             continue
-        scenario, name = _parse_document(row), row.text("measure")
+        scenario, name = _parse_document(sweep_row), sweep_row.text("measure")
         measure = _find_measure(name)
         is_unknown = bool(name) and measure is None
         if is_unknown:
             unknown_measures.add(name)
         else:
             code_digest = codes_by_measure.setdefault(name, Codes(measure)).digest(scenario.protocol)
-            answer.add_surroundings(differences.compare_code(row.text("code"), code_digest))
-        answer.add_surroundings(differences.compare_versions(row.text("versions"), versions()))
-        answer.add(_compare_row(row, scenario, _metrics_of(scenario, engine, measure), is_unknown), "all metrics")
+            answer.add_surroundings(differences.compare_code(sweep_row.text("code"), code_digest))
+        answer.add_surroundings(differences.compare_versions(sweep_row.text("versions"), versions()))
+        answer.add(_compare_row(sweep_row, scenario, _metrics_of(scenario, engine, measure), is_unknown), "all metrics")
         progress()
-    _note_left_out(answer, failed)
+    _note_left_out(answer, failed_count)
     answer.notes += [
         f"the metrics of {name} were not compared: {_suggest_import([name.partition(':')[0]])}"
         for name in sorted(unknown_measures)

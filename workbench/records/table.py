@@ -1,4 +1,4 @@
-"""Records of a sweep's rows, which a chart of the sweep stores.
+"""The record of a sweep: data stored in a chart's file, from which the sweep's runs can be repeated.
 
 Besides the fields of every record (`workbench.records`), such a record has
 
@@ -43,9 +43,11 @@ def record_of_table(
     from workbench.sweeps import user_code
 
     sweeps = [(list(sweep_rows), sweep_plan) for sweep_rows, sweep_plan in ((rows, plan), *others)]
-    rows = [row for sweep_rows, _ in sweeps for row in sweep_rows]
-    row_digests = [digest_of(row.scenario, row.metrics) if row.error is None else None for row in rows]
-    content = {
+    rows = [result_row for sweep_rows, _ in sweeps for result_row in sweep_rows]
+    row_digests = [
+        digest_of(result_row.scenario, result_row.metrics) if result_row.error is None else None for result_row in rows
+    ]
+    record_fields = {
         "of": "sweep",
         "scenario": json.loads(plan.scenario.to_json()),
         "scenario_hash": plan.scenario.hash,
@@ -57,16 +59,16 @@ def record_of_table(
     protocols = [sweep_plan.scenario.protocol for _, sweep_plan in sweeps]
     if len(rows) <= MOST_POINTS:
         stored_points = points_of(
-            [_document(row, sweep_plan) for sweep_rows, sweep_plan in sweeps for row in sweep_rows]
+            [_document(result_row, sweep_plan) for sweep_rows, sweep_plan in sweeps for result_row in sweep_rows]
         )
-        metrics = [plain_metrics(row.metrics) for row in rows]
-        content["drawn"] = {name: [values.get(name) for values in metrics] for name in drawn}
-        content["results"] = row_digests
-        content["points"] = stored_points
+        metrics = [plain_metrics(result_row.metrics) for result_row in rows]
+        record_fields["drawn"] = {name: [values.get(name) for values in metrics] for name in drawn}
+        record_fields["results"] = row_digests
+        record_fields["points"] = stored_points
         protocols += [
             protocol_from_dict(values) for values in stored_points["values"].get("protocol", ()) if values is not None
         ]
-    return add_digest({**content, **surroundings(protocols)})
+    return add_digest({**record_fields, **surroundings(protocols)})
 
 
 def _document(row: Row, plan: Plan) -> str:
@@ -89,7 +91,7 @@ def attach_record(
 
 
 def digest_of(scenario: str, metrics: Mapping[str, float]) -> str:
-    """Return a digest of a scenario's hash and the metrics of its run, as 12 hex digits."""
+    """Return a digest, 12 hex digits, of ``scenario``, a scenario's hash, and of the metrics of its run."""
     text = json.dumps([scenario, plain_metrics(metrics)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -102,15 +104,15 @@ def points_of(documents: Sequence[str]) -> dict[str, Any]:
     (an invalid scenario), and then all its fields are None.
     """
     scenarios = [json.loads(document) if document else {} for document in documents]
-    names = sorted({name for scenario in scenarios for name in scenario})
+    field_names = sorted({name for scenario in scenarios for name in scenario})
     values, value_indices = {}, {}
-    for name in names:
+    for name in field_names:
         index_of: dict[str, int] = {}
-        texts = [json.dumps(scenario.get(name), sort_keys=True) for scenario in scenarios]
-        indices = [index_of.setdefault(text, len(index_of)) for text in texts]
+        value_texts = [json.dumps(scenario.get(name), sort_keys=True) for scenario in scenarios]
+        scenario_indices = [index_of.setdefault(text, len(index_of)) for text in value_texts]
         values[name] = [json.loads(text) for text in index_of]
         if len(index_of) > 1:
-            value_indices[name] = indices
+            value_indices[name] = scenario_indices
     return {"values": values, "places": value_indices}
 
 

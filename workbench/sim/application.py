@@ -25,7 +25,7 @@ from workbench.sim.kernel import ACTION, Kernel
 
 
 def plan(scenario: Any, kernel: Kernel, duration_us: int) -> None:
-    """Schedule all actions of the workload: put them on the kernel's heap."""
+    """Put all actions of the workload before ``duration_us`` on the kernel's heap of future events."""
     for action in workload.expand(scenario.workload, kernel.addresses, duration_us, scenario.seed):
         kernel.push(action.time_us, ACTION, action)
 
@@ -36,11 +36,11 @@ def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute
     An item that publishes a text always has the same attributes. The attributes of a sensor field or of `Readings`
     depend on the node and the time.
     """
-    text = action.item.what
-    if not isinstance(text, str):
+    published_data = action.item.what
+    if not isinstance(published_data, str):
         x_m, y_m = scenario.topology.nodes[action.node]["pos"]
-        text = text.attributes(action.node, x_m, y_m, now / 1e6, scenario.extent_m)
-    return parse(text)
+        published_data = published_data.attributes(action.node, x_m, y_m, now / 1e6, scenario.extent_m)
+    return parse(published_data)
 
 
 def _record(kernel: Kernel, now: int, node: int, event: str, sequence: int, value: int, detail: str) -> None:
@@ -55,7 +55,7 @@ class Outages:
         self.kernel, self.channel = kernel, channel
 
     def fail(self, i: int, now: int) -> None:
-        """Begin an outage of node ``i``. The node goes down if no other outage of the node lasts."""
+        """Begin an outage of node ``i``. The node goes down unless another outage already keeps it down."""
         kernel = self.kernel
         kernel.down[i] += 1
         if kernel.down[i] == 1:
@@ -63,7 +63,7 @@ class Outages:
             self.channel.stop_radio(i, now)
 
     def recover(self, i: int, now: int) -> None:
-        """End an outage of node ``i``. The node goes up if no other outage of the node lasts."""
+        """End an outage of node ``i``. The node goes up unless another outage still keeps it down."""
         kernel = self.kernel
         kernel.down[i] -= 1
         if kernel.down[i] == 0:
@@ -119,7 +119,7 @@ class Application:
         _record(self.kernel, now, action.node, "subscribed", subscription.number, expires_us, to_text(attributes))
 
     def _unsubscribe(self, i: int, now: int, action: workload.Action) -> None:
-        """End a subscription of the node; do nothing if it does not exist."""
+        """End a subscription of the node; do nothing if the node lacks the subscription."""
         subscription = self.subscriptions.pop((i, action.index), None)
         if subscription is not None:
             _record(self.kernel, now, action.node, "unsubscribed", subscription.number, 0, "")

@@ -105,15 +105,15 @@ class Arcs:
             self.receivers.append(
                 [
                     (index[receiver], ratio, draws.make_key(seed, purposes.LINK_LOSS, sender, receiver))
-                    if (ratio := radio.delivery_ratio(data["pdr"])) < 1.0
+                    if (ratio := radio.delivery_ratio(arc_data["pdr"])) < 1.0
                     else (index[receiver], ratio, None)
-                    for receiver, data in sorted(arcs.items())
+                    for receiver, arc_data in sorted(arcs.items())
                 ]
             )
         self._by_receiver: list[dict[int, _Arc]] = [{} for _ in index]
 
     def find(self, sender: int, receiver: int) -> _Arc | None:
-        """Return the arc between two nodes, given by their indices, or None."""
+        """Return the arc from ``sender`` to ``receiver``, given by their indices; None if the network lacks it."""
         arcs = self._by_receiver[sender]
         if not arcs:
             arcs.update((arc[0], arc) for arc in self.receivers[sender])
@@ -164,7 +164,7 @@ class Channel:
         self._register_handlers(kernel)
 
     def _register_handlers(self, kernel: Kernel) -> None:
-        """Register the channel's handlers in the kernel, and store references to the kernel's parts."""
+        """Register the channel's handlers in the kernel, and store references to the kernel's heap and nodes."""
         self.kernel, self.heap = kernel, kernel.heap
         self.nodes, self.wake_at, self.down = kernel.nodes, kernel.wake_at, kernel.down
         kernel.channel = self
@@ -221,7 +221,7 @@ class Channel:
     # Sending
 
     def send(self, i: int, destination: int | None, frame: bytes, now: int) -> None:
-        """Pass a frame of node ``i`` to its radio; ``destination=None`` is a broadcast."""
+        """Pass a frame of node ``i`` to the node's radio; ``destination``: an address, or None for a broadcast."""
         ready_us = now
         receiver = None
         if destination is not None:
@@ -246,7 +246,7 @@ class Channel:
             self._schedule_start(transmission, ready if ready > free_us else free_us, now)
 
     def _schedule_start(self, transmission: Transmission, start: int, now: int) -> None:
-        """Put a frame on the air from ``start`` on, which is at least ``now``, and schedule the end of its airtime."""
+        """Put a frame on the air at ``start``, which is ``now`` or later, and schedule the end of its airtime."""
         size_B = len(transmission.frame)
         airtime = self.airtimes_us.get(size_B)
         if airtime is None:
@@ -330,7 +330,7 @@ class Channel:
         return self.addresses[index] if index >= 0 else NOBODY
 
     def _deliver(self, arcs: Sequence[_Arc], transmission: Transmission, now: int) -> int:
-        """Deliver a frame to the receivers of these arcs, unless they lose it; return the number that received it."""
+        """Deliver a frame over each of ``arcs`` or record the loss; return the number of nodes that received it."""
         sender = self.addresses[transmission.sender]
         message, origin, sequence = transmission.label
         frame = transmission.frame
@@ -341,13 +341,13 @@ class Channel:
         append_row = None if self.count_frame is not None else self.record
         is_beacon = self.learns and message == BEACON_NAME
         heard_count = len(arcs)
-        for receiver, ratio, key in arcs:
-            if key is not None or collisions or down[receiver]:
-                reason = self._find_loss_reason(receiver, ratio, key, transmission)
+        for receiver, ratio, loss_key in arcs:
+            if loss_key is not None or collisions or down[receiver]:
+                reason = self._find_loss_reason(receiver, ratio, loss_key, transmission)
                 if reason:
                     heard_count -= 1
-                    row = now, addresses[receiver], "lost", sender, message, origin, sequence, size_B, 0, reason
-                    self.record(row)
+                    lost_row = now, addresses[receiver], "lost", sender, message, origin, sequence, size_B, 0, reason
+                    self.record(lost_row)
                     continue
             if append_row is not None:
                 append_row((now, addresses[receiver], "received", sender, message, origin, sequence, size_B, 0, ""))
@@ -398,7 +398,7 @@ class Channel:
     # CSMA/CA and acknowledgements (IEEE 802.15.4)
 
     def _contend(self, now: int, transmission: Transmission) -> None:
-        """Append a ready frame to its node's queue; if it is the first, it begins to contend for the channel."""
+        """Append a ready frame to the sender's queue; the first frame of a queue begins to contend for the channel."""
         i = transmission.sender
         if transmission.outage != self.outages[i]:
             self._give_up(transmission, now, "down")
@@ -464,7 +464,7 @@ class Channel:
         """Simulate the acknowledgement of a unicast frame; send the frame again if the acknowledgement is missing.
 
         ``arrived``: whether the receiver got the frame. Returns ACKNOWLEDGED, UNACKNOWLEDGED (no retry is left),
-        UNDECIDED (the frame is sent again) or STROBING (the strobe goes on).
+        UNDECIDED (the frame is sent again) or STROBING (copies of the frame are still being sent).
         """
         i, receiver = transmission.sender, transmission.destination
         assert receiver is not None
@@ -484,7 +484,7 @@ class Channel:
         return self._repeat(transmission, now)
 
     def _repeat(self, transmission: Transmission, now: int) -> int:
-        """Send a unicast frame again and return UNDECIDED, or return UNACKNOWLEDGED if it has no retry left."""
+        """Send a unicast frame again and return UNDECIDED, or return UNACKNOWLEDGED if no retry is left."""
         i = transmission.sender
         if transmission.attempt >= self.radio.retries:
             self.known_phases.pop((i, transmission.destination), None)
@@ -508,10 +508,10 @@ class Channel:
         if ratio >= 1.0:
             return False
         addresses = self.addresses
-        key = draws.make_key(
+        loss_key = draws.make_key(
             self.scenario.seed, purposes.ACKNOWLEDGEMENT_LOSS, addresses[receiver], addresses[transmission.sender]
         )
-        return draws.uniform(key, transmission.start) >= ratio
+        return draws.uniform(loss_key, transmission.start) >= ratio
 
     # Learned link qualities
 
@@ -537,8 +537,8 @@ class Channel:
         i, beacon_count = beacon
         if not self.down[i] and not self.beacons_waiting[i]:
             self.beacons_waiting[i] = True
-            frame = self.estimators[i].make_beacon()
-            self._send(i, None, frame, (BEACON_NAME, self.addresses[i], beacon_count), now, now)
+            beacon_frame = self.estimators[i].make_beacon()
+            self._send(i, None, beacon_frame, (BEACON_NAME, self.addresses[i], beacon_count), now, now)
         self._plan_beacon(i, beacon_count + 1, now)
 
     # Low-power listening: see `workbench.sim.low_power`

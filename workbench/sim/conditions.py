@@ -45,7 +45,7 @@ class Conditions(NamedTuple):
             "unused": "link qualities not used",
         }[self.link_quality]
         clauses = [quality, f"own retries: {self.own_retries}" if self.own_retries else "no retries of its own"]
-        clauses += [part for part in (self.roles, self.frame) if part]
+        clauses += [clause for clause in (self.roles, self.frame) if clause]
         clauses.append(f"filters: {', '.join(self.filters)}" if self.filters else "no filters")
         clauses.append(f"settings: {', '.join(self.changed)}" if self.changed else "default settings")
         clauses += [f"ignores {', '.join(self.ignored)}"] if self.ignored else []
@@ -68,13 +68,13 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
         f"{setting} ({len(nodes)}) {rule or f'given: {_join_names(nodes)}'}"
         for setting, nodes in nodes_of_setting.items()
     )
-    frame = ""
+    frame_limit = ""
     if radio.max_frame_B:
         most_fragments = protocol.max_fragments
-        frame = f"frames up to {radio.max_frame_B} B" + (
+        frame_limit = f"frames up to {radio.max_frame_B} B" + (
             f", up to {most_fragments} fragments" if most_fragments > 1 else ""
         )
-    filters = tuple(part.name for part in protocol.parts())
+    filters = tuple(protocol_part.name for protocol_part in protocol.parts())
     changed_settings = tuple(
         f"{parameter.name}={_format_value(protocol.settings[parameter.name])}"
         for parameter in protocol.parameters
@@ -84,7 +84,9 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
     )
     chart_name = name or type(protocol).public_class().__name__
     ignored = tuple(_find_ignored(scenario))
-    return Conditions(chart_name, quality, own_retries(protocol), roles, frame, filters, changed_settings, ignored)
+    return Conditions(
+        chart_name, quality, own_retries(protocol), roles, frame_limit, filters, changed_settings, ignored
+    )
 
 
 def _find_ignored(scenario: Any) -> Iterator[str]:
@@ -92,17 +94,17 @@ def _find_ignored(scenario: Any) -> Iterator[str]:
 
     INTERVAL is the attribute by which a subscription requests fewer samples.
     """
-    items = scenario.workload
-    subscriptions = (item for item in items if isinstance(item, Subscribe))
+    workload_items = scenario.workload
+    subscriptions = (item for item in workload_items if isinstance(item, Subscribe))
     if not scenario.protocol.withholds and any(interval_us(parse(item.what)) for item in subscriptions):
         yield "INTERVAL"
     has_own_rule = type(scenario.protocol).reinforce is not Protocol.reinforce
-    if not has_own_rule and any(isinstance(item, Reinforce) for item in items):
+    if not has_own_rule and any(isinstance(item, Reinforce) for item in workload_items):
         yield "reinforcements"
 
 
 def warnings(compared: Sequence[Conditions]) -> list[str]:
-    """Return a sentence for each advantage that some protocols have and others lack."""
+    """Return a sentence for each advantage that only some of the ``compared`` protocols have."""
     advantages: tuple[tuple[str, Callable[[Conditions], Any]], ...] = (
         ("the true link qualities from the start (an oracle)", lambda each: each.link_quality == "known"),
         ("filters, which change what is sent", lambda each: each.filters),
@@ -110,11 +112,11 @@ def warnings(compared: Sequence[Conditions]) -> list[str]:
         ("the INTERVAL of subscriptions, so fewer readings", lambda each: "INTERVAL" not in each.ignored),
     )
     sentences = []
-    for name, has in advantages:
+    for advantage_name, has in advantages:
         names_with = [each.name for each in compared if has(each)]
         names_without = [each.name for each in compared if not has(each)]
         if names_with and names_without:
-            sentences.append(f"With {name}: {', '.join(names_with)}. Without: {', '.join(names_without)}.")
+            sentences.append(f"With {advantage_name}: {', '.join(names_with)}. Without: {', '.join(names_without)}.")
     return sentences
 
 

@@ -30,7 +30,7 @@ class Delays:
         self._requests: dict[int, int] = {}
 
     def draw(self, i: int, counter: int) -> int:
-        """Return a random delay of node ``i`` in µs; ``counter`` numbers the node's delays."""
+        """Return the random delay of node ``i``, in µs, that has the number ``counter`` among the node's delays."""
         delays_of_counter = self._columns.get(counter)
         if delays_of_counter is not None:
             return delays_of_counter[i]

@@ -26,7 +26,7 @@ def play(
     """Play a scenario to its end; return the nodes in their final state, in ascending order of their addresses.
 
     ``nodes``: replacements for the protocol's own nodes, in the same order. They can be proxies for nodes that run
-    elsewhere.
+    elsewhere. ``progress`` is called regularly with the fraction of the run that is done, 0 to 1.
     """
     kernel = begin(scenario, recorder, nodes)
     kernel.play(duration_us(scenario), progress)
@@ -62,7 +62,10 @@ def make_nodes(scenario: Any) -> list[Node]:
 
 
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Recorder:
-    """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Return the recorder."""
+    """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Return the recorder.
+
+    ``progress`` is called regularly with the fraction of the run that is done, 0 to 1.
+    """
     recorder = (
         MetricsRecorder(_sinks(scenario), metric_events(scenario.protocol)) if record == "metrics" else Recorder()
     )

@@ -31,8 +31,8 @@ Made = TypeVar("Made")
 
 
 def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
-    """Return a scenario as plain values, ready for JSON; ``network`` is the value written as its topology."""
-    values = {
+    """Return a scenario as plain values, ready for JSON; ``network``: the plain value for the field "topology"."""
+    plain_fields = {
         "format": FORMAT,
         "version": VERSION,
         "topology": network,
@@ -43,7 +43,7 @@ def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
         "seed": scenario.seed,
         "keys": scenario.user_keys(),
     }
-    return {name: value for name, value in values.items() if name not in _ADDED or value != _ADDED[name]}
+    return {name: value for name, value in plain_fields.items() if name not in _ADDED or value != _ADDED[name]}
 
 
 def from_json(text: str, make: Callable[..., Made]) -> Made:
@@ -65,12 +65,14 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
         raise ScenarioError(
             f"the scenario has version {scenario_fields.get('version')!r}; this workbench reads {VERSION}"
         )
-    for name in scenario_fields:
-        if name not in FIELDS + _EXTRA:
-            raise ScenarioError(f"a scenario has no field {name!r}{meant(name, FIELDS)}; it has: {', '.join(FIELDS)}")
-    for name in ("topology", "protocol"):
-        if name not in scenario_fields:
-            raise ScenarioError(f"the scenario has no {name}; it must have topology and protocol")
+    for field_name in scenario_fields:
+        if field_name not in FIELDS + _EXTRA:
+            raise ScenarioError(
+                f"a scenario has no field {field_name!r}{meant(field_name, FIELDS)}; it has: {', '.join(FIELDS)}"
+            )
+    for field_name in ("topology", "protocol"):
+        if field_name not in scenario_fields:
+            raise ScenarioError(f"the scenario has no {field_name}; it must have topology and protocol")
     return _from_dict(scenario_fields, make)
 
 
@@ -96,8 +98,8 @@ def _from_dict(values: dict[str, Any], make: Callable[..., Made]) -> Made:
 
 def _register_keys(keys: Any) -> None:
     try:
-        for number, name, type_, unit, steps, minimum, maximum in keys:
-            attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
+        for key_number, key_name, type_, unit, steps_per_unit, minimum, maximum in keys:
+            attributes.register_key(key_number, key_name, unit, steps_per_unit, type_, minimum, maximum)
     except WorkbenchError as error:
         raise ScenarioError(f"keys: {error}") from None
     except (TypeError, ValueError):

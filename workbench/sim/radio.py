@@ -211,12 +211,12 @@ class Radio:
 
     @property
     def senses_carrier(self) -> bool:
-        """True if nodes check the channel before they send: with ``csma``, and with low-power listening."""
+        """True if nodes check the channel before they send: with ``csma``, or with low-power listening."""
         return self.csma or self.wake_interval_ms > 0
 
     @property
     def acknowledges(self) -> bool:
-        """True if receivers acknowledge unicast frames: with ``retries``, and with low-power listening."""
+        """True if receivers acknowledge unicast frames: with ``retries``, or with low-power listening."""
         return self.retries > 0 or self.wake_interval_ms > 0
 
     @property
@@ -225,7 +225,7 @@ class Radio:
         return LONGEST_ASLEEP_US if self.wake_interval_ms else LONGEST_INTERVAL_US
 
     def airtime_us(self, frame_B: int) -> int:
-        """Return the airtime in µs of a frame of ``frame_B`` bytes, with overhead, and with the pauses of fragments."""
+        """Return the airtime in µs of a frame of ``frame_B`` bytes; overhead and pauses between fragments included."""
         fragments = count_fragments(frame_B, self.max_frame_B)
         headers_B = 0 if fragments == 1 else fragments * FRAGMENT_HEADER_B
         bits = (frame_B + headers_B + fragments * self.overhead_B) * 8
@@ -240,7 +240,7 @@ class Radio:
         return max(self.max_frame_B, max_fragments * max(1, self.max_frame_B - FRAGMENT_HEADER_B))
 
     def delivery_ratio(self, pdr: float) -> float:
-        """Return the share of frames, 0 to 1, that an arc with this ``pdr`` delivers."""
+        """Return the share of frames, 0 to 1, that an arc delivers; ``pdr`` is the arc's ratio in the topology."""
         if self.loss == "links":
             return pdr
         return 1.0 if self.loss == "none" else 1.0 - float(self.loss)
@@ -269,7 +269,7 @@ class Radio:
 
 
 def count_fragments(frame_B: int, max_frame_B: int) -> int:
-    """Return the number of fragments of a frame; 1 if it is sent whole, as always if ``max_frame_B`` is 0."""
+    """Return the number of fragments of a frame: 1 if the frame fits whole, and always 1 if ``max_frame_B`` is 0."""
     if max_frame_B == 0 or frame_B <= max_frame_B:
         return 1
     return -(-frame_B // max(1, max_frame_B - FRAGMENT_HEADER_B))

@@ -40,7 +40,7 @@ _JITTER_INTERVALS = 4  # wake-up intervals over which the broadcasts of nodes th
 def ideal(**fields: Any) -> Radio:
     """Return the default radio: no collisions, no carrier sense, no retransmissions; frames are lost by links alone.
 
-    ``fields`` are fields of `Radio` that replace the preset's, here and in every preset.
+    ``fields``: values for fields of `Radio`, instead of the values that this function sets.
     """
     return Radio(**fields)
 
@@ -48,7 +48,7 @@ def ideal(**fields: Any) -> Radio:
 def cc2420(**fields: Any) -> Radio:
     """Return the radio of MicaZ and TelosB motes: 17.4 mA sending at 0 dBm, 18.8 mA receiving, at 3 V.
 
-    Source: data sheet SWRS041, table of electrical specifications.
+    Source: data sheet SWRS041, table of electrical specifications. ``fields``: values that replace those of the preset.
     """
     return _ieee_802_15_4(17.4, 18.8, 0.001, 3.0, fields)
 
@@ -57,6 +57,7 @@ def at86rf231(**fields: Any) -> Radio:
     """Return the radio of the IoT-LAB M3 mote: 14 mA sending at +3 dBm, 12.3 mA receiving, at 3 V.
 
     Source: data sheet 8111, first page. An older edition states 14.3 mA and 13.2 mA.
+    ``fields``: values that replace those of the preset.
     """
     return _ieee_802_15_4(14.0, 12.3, 0.00002, 3.0, fields)
 
@@ -64,7 +65,8 @@ def at86rf231(**fields: Any) -> Radio:
 def cc2340r5(**fields: Any) -> Radio:
     """Return the radio of the CC2340R5 in 802.15.4 mode: 5.1 mA sending at 0 dBm, 5.3 mA receiving, at 3 V.
 
-    Source: its data sheet. The current while asleep is 0, as no figure was available.
+    Source: its data sheet. The current while asleep is 0, as no figure was available. ``fields``: values that replace
+    those of the preset.
     """
     return _ieee_802_15_4(5.1, 5.3, 0.0, 3.0, fields)
 
@@ -73,7 +75,8 @@ def nrf52840(**fields: Any) -> Radio:
     """Return the radio of the nRF52840 in 802.15.4 mode, at 3 V: 6.40 mA sending at 0 dBm, 6.53 mA receiving.
 
     The currents are those of the whole chip, with its DC/DC converter. Source: product specification, I_RADIO_TX5 and
-    I_RADIO_RX2. The current while asleep is 0, as no figure of the maker was available.
+    I_RADIO_RX2. The current while asleep is 0, as no figure of the maker was available. ``fields``: values that replace
+    those of the preset.
     """
     return _ieee_802_15_4(6.40, 6.53, 0.0, 3.0, fields)
 
@@ -81,7 +84,7 @@ def nrf52840(**fields: Any) -> Radio:
 def stm32wb55(**fields: Any) -> Radio:
     """Return the radio of the STM32WB55: 5.2 mA sending at 0 dBm, 4.5 mA receiving, at 3.3 V.
 
-    Source: the energy model of OpenThread's network simulator.
+    Source: the energy model of OpenThread's network simulator. ``fields``: values that replace those of the preset.
     """
     return _ieee_802_15_4(5.2, 4.5, 0.0, 3.3, fields)
 
@@ -110,7 +113,7 @@ def _ieee_802_15_4(tx_mA: float, rx_mA: float, sleep_mA: float, supply_V: float,
 
 
 def named_radios() -> dict[str, Radio]:
-    """Return the radios that a form offers, by name: the ideal channel, the presets, and the radios of plug-ins."""
+    """Return {name: radio} for lists of choices: the ideal channel, the presets, and the radios of plug-ins."""
     workbench_radios = {
         "ideal channel": ideal(),
         "IEEE 802.15.4": Radio(collisions=True, csma=True, retries=MAX_FRAME_RETRIES),

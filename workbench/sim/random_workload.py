@@ -66,11 +66,14 @@ def range_queries(
     subscriptions = []
     for item_number, node, stream in _draw_items(nodes, count, seed, _QUERIES):
         constraints = []
-        for name, steps, low, high in spaces:
+        for name, steps_per_unit, lowest_value, highest_value in spaces:
             length = 1 + min(cells - 1, bisect(weights, stream.uniform() * weights[-1]))
-            width = max(1, round((high - low) * longest * length / cells))
-            lowest = low + stream.below(high - low - width + 1)
-            constraints += [f"{name} GE {lowest / steps:.10g}", f"{name} LE {(lowest + width) / steps:.10g}"]
+            width = max(1, round((highest_value - lowest_value) * longest * length / cells))
+            lowest = lowest_value + stream.below(highest_value - lowest_value - width + 1)
+            constraints += [
+                f"{name} GE {lowest / steps_per_unit:.10g}",
+                f"{name} LE {(lowest + width) / steps_per_unit:.10g}",
+            ]
         subscriptions.append(subscribe(node, ", ".join(constraints), start_s=start_s + item_number * every_s))
     return subscriptions
 
@@ -94,7 +97,8 @@ def range_events(
     publications = []
     for item_number, node, stream in _draw_items(nodes, count, seed, _EVENTS):
         value_texts = [
-            f"{name} IS {(low + stream.below(high - low + 1)) / steps:.10g}" for name, steps, low, high in spaces
+            f"{name} IS {(lowest_value + stream.below(highest_value - lowest_value + 1)) / steps_per_unit:.10g}"
+            for name, steps_per_unit, lowest_value, highest_value in spaces
         ]
         publications.append(publish(node, ", ".join(value_texts), start_s=start_s + item_number * every_s))
     return publications
@@ -133,7 +137,7 @@ def _draw_items(nodes: Iterable[int], count: int, seed: int, kind: int) -> Itera
 def _check_nodes(nodes: Iterable[int]) -> list[int]:
     ordered = sorted(nodes)
     if not ordered:
-        raise ScenarioError("nodes is empty; it must name one node or several, such as range(100) or a topology")
+        raise ScenarioError("the argument `nodes` is empty; it must name nodes, such as range(100) or a topology")
     return ordered
 
 

@@ -98,7 +98,7 @@ class Readings:
         if not isinstance(values_of_key, Mapping) or not all(
             isinstance(column, list) for column in values_of_key.values()
         ):
-            raise ScenarioError(f"values is {values_of_key!r:.60}; it must be an object with a list for each key")
+            raise ScenarioError(f"`values` is {values_of_key!r:.60}; it must be an object with a list for each key")
         return cls(form["times_s"], values_of_key)
 
     def __repr__(self) -> str:

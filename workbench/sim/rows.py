@@ -72,7 +72,7 @@ class Columns:
         self._events: np.ndarray | None = None  # the codes of events, in a narrow type for fast comparison
 
     def part(self, rows: np.ndarray) -> Columns:
-        """Return `Columns` of a selection of rows; ``rows`` must ascend."""
+        """Return a `Columns` object with a selection of rows; ``rows``: their row numbers, ascending."""
         selection = copy(self)
         selection.rows, selection._at, selection._rows_of, selection._events = len(rows), self.in_trace(rows), {}, None
         selection.numbers = _OnDemand(lambda name: self.numbers[name][rows])
@@ -84,7 +84,7 @@ class Columns:
         return rows if self._at is None else self._at[rows]
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Return a column of numbers (rows,)."""
+        """Return the column ``name``, an array (rows,) of numbers."""
         return self.numbers[name]
 
     # Rows by words
@@ -105,12 +105,12 @@ class Columns:
         return rows
 
     def _find_event_rows(self, event_codes: tuple[int, ...]) -> np.ndarray:
-        """Return the numbers, ascending, of the rows whose event has one of these codes; the result is cached."""
+        """Return the row numbers, ascending, of the trace rows whose event has one of these codes; cached."""
         if event_codes not in self._rows_of:
-            events = self._event_codes()
-            is_match = events == event_codes[0]
+            code_column = self._event_codes()
+            is_match = code_column == event_codes[0]
             for code in event_codes[1:]:
-                is_match |= events == code  # faster than indexing with each row's code
+                is_match |= code_column == code  # faster than indexing with each row's code
             self._rows_of[event_codes] = np.flatnonzero(is_match)
         return self._rows_of[event_codes]
 
@@ -120,19 +120,19 @@ class Columns:
         return self._events
 
     def _mark_codes(self, name: str, words: set[str]) -> np.ndarray:
-        """Return an array bool (codes,) that is True at the codes of a text column whose text is in ``words``."""
+        """Return for each code of the text column ``name`` whether the code's text is in ``words``; bool (codes,)."""
         return np.array([word in words for word in self.words[name]] or [False])
 
     def code(self, name: str, word: str) -> int:
-        """Return the code of a word in a column of text, -1 if the word does not occur."""
+        """Return the code of ``word`` in the text column ``name``; -1 if the word does not occur there."""
         words = self.words[name]
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
         """Count the rows of an event from each of ``rows`` (r,) up to the next of ``rows``; int64 (r,).
 
-        The row itself is included, the next one is not. The last interval ends at the end of the table. ``rows`` must
-        ascend.
+        ``rows``: row numbers, ascending. Each begins an interval that ends before the next of ``rows``, or at the end
+        of the table.
         """
         code = self.code("event", event)
         if not len(rows) or code < 0:
@@ -142,11 +142,11 @@ class Columns:
     # Words of rows
 
     def text(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Return the words of a column of text at ``rows`` (len(rows),), dtype object."""
+        """Return the texts at ``rows`` in the text column ``name``; an array (len(rows),) of str objects."""
         return np.array([*self.words[name], ""], dtype=object)[self.codes[name][rows]]
 
     def says(self, name: str, rows: np.ndarray, word: str) -> np.ndarray:
-        """Return for each of ``rows`` whether a text column has this word in that row; bool (len(rows),)."""
+        """Return for each of ``rows`` whether the text in the column ``name`` equals ``word``; bool (len(rows),)."""
         return self._mark_codes(name, {word})[self.codes[name][rows]]
 
     def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -155,7 +155,7 @@ class Columns:
         return inverse, [self.words[name][code] for code in occurring.tolist()]
 
     def numbered(self, name: str, rows: np.ndarray, numbers: Mapping[str, int]) -> np.ndarray:
-        """Return ``numbers[word]`` for the word of each row in a text column, or -1 if ``numbers`` lacks the word."""
+        """Return ``numbers[word]`` for the word of each of ``rows`` in the text column ``name``; -1 for other words."""
         number_of = np.array([numbers.get(word, -1) for word in self.words[name]] or [-1])
         return number_of[self.codes[name][rows]]
 
@@ -167,7 +167,7 @@ class Columns:
         return [(self.codes if name in TEXTS else self.numbers)[name][rows] for name in names]
 
     def of(self, *events: str) -> list[Row]:
-        """Return all rows of these events, in order."""
+        """Return all rows whose event has one of these names, in the order of the table."""
         return self.listed(self.where(event=events))
 
     def listed(self, rows: np.ndarray) -> list[Row]:

@@ -82,7 +82,7 @@ def play(
 def _make_run(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
     """Return the `Run` of a scenario, with the rows that a recorder has stored.
 
-    If the run was stopped early, the duration of its scenario becomes the time of its end. ``reason``: why the fast
+    If the run was stopped early, the scenario in the `Run` lasts until that time. ``reason``: why the fast
     engine was not used, or "".
     """
     ended_us = recorder.ended_us

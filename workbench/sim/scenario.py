@@ -75,12 +75,13 @@ class Scenario:
         nodes = self.topology.nodes
         if not nodes:
             raise ScenarioError("the topology has no nodes; it must have at least one")
-        largest, limit = max(nodes), self.protocol.largest_address
-        if largest > limit:
-            name = self.protocol.public_class().__name__
+        largest, largest_address = max(nodes), self.protocol.largest_address
+        if largest > largest_address:
+            protocol_name = self.protocol.public_class().__name__
             raise ScenarioError(
-                f"node {largest} is beyond {name}'s largest address {limit}, the most that its frames can hold; "
-                f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
+                f"node {largest} is beyond {protocol_name}'s largest address {largest_address}, the most that its "
+                "frames can hold; "
+                f"use a topology with node numbers up to {largest_address}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
         if not self.protocol.allows_constrained_data:
@@ -89,9 +90,9 @@ class Scenario:
         for setting, role_nodes in self.protocol.named_nodes().items():
             for node in role_nodes:
                 if node not in nodes:
-                    name = self.protocol.public_class().__name__
+                    protocol_name = self.protocol.public_class().__name__
                     raise ScenarioError(
-                        f"{name}: {setting} has node {node}, which the topology does not have; "
+                        f"{protocol_name}: {setting} has node {node}, which the topology does not have; "
                         f"its {len(nodes)} nodes are numbered {min(nodes)} to {largest}"
                     )
         for component in self.protocol.parts():
@@ -204,9 +205,9 @@ def _describe_wrong_protocol(value: Any) -> str:
     if isinstance(value, type) and issubclass(value, Protocol):
         return f"protocol is the class {value.__name__}; it must be a protocol such as {value.__name__}()"
     example = next(iter(public_names.PROTOCOLS))
-    names = {name.lower(): name for name in public_names.PROTOCOLS}
-    if isinstance(value, str) and value.lower() in names:
-        return f"protocol is the text {value!r}; it must be a protocol such as {names[value.lower()]}()"
+    name_of_lower = {name.lower(): name for name in public_names.PROTOCOLS}
+    if isinstance(value, str) and value.lower() in name_of_lower:
+        return f"protocol is the text {value!r}; it must be a protocol such as {name_of_lower[value.lower()]}()"
     hint = meant(value, public_names.PROTOCOLS) if isinstance(value, str) else ""
     return f"protocol is {value!r:.60}{hint}; it must be a protocol such as {example}()"
 
@@ -245,13 +246,13 @@ def _names_keys(values: Mapping[Any, Any]) -> bool:
 
 
 def _replace_value(value: Any, field_name: str, path: str, new: Any) -> Any:
-    """Return ``value``, the scenario's field ``field_name``, with ``new`` in place of the value at ``path`` in it."""
+    """Return a copy of ``value``, the content of the scenario's field ``field_name``, with ``new`` at ``path``."""
     if field_name == "protocol":
         return value.public_class()(**{**value.settings, path: new})
     if field_name == "radio":
         return Radio.from_dict({**value.to_dict(), path: list(new) if isinstance(new, tuple) else new})
-    item_number, _, name = path.partition(".")
-    if not item_number.isdecimal() or int(item_number) >= len(value) or not name:
+    item_number, _, field_of_item = path.partition(".")
+    if not item_number.isdecimal() or int(item_number) >= len(value) or not field_of_item:
         raise ScenarioError(f"the workload has no {path!r}; write workload.N.field with N from 0 to {len(value) - 1}")
     item_index = int(item_number)
     item_kind, fields_ = next(iter(workload.to_dict(value[item_index]).items()))
@@ -259,7 +260,7 @@ def _replace_value(value: Any, field_name: str, path: str, new: Any) -> Any:
         new = new.to_dict()
     elif isinstance(new, bytes):
         new = new.hex()
-    elif name == "what" and isinstance(new, Mapping) and item_kind == "publish" and _names_keys(new):
+    elif field_of_item == "what" and isinstance(new, Mapping) and item_kind == "publish" and _names_keys(new):
         new = attributes.to_text(attributes.describe(new))
-    new_item = workload.from_dict({item_kind: {**fields_, name: new}}, f"workload item {item_index}")
+    new_item = workload.from_dict({item_kind: {**fields_, field_of_item: new}}, f"workload item {item_index}")
     return (*value[:item_index], new_item, *value[item_index + 1 :])

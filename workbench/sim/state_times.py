@@ -104,8 +104,8 @@ class RadioLedger:
         """Add the interval [``start``, ``end``), in µs, of the radio of ``node``.
 
         ``receiver``: the receiver of a frame, BROADCAST or UNREACHABLE. ``kind``: FRAME, ACKNOWLEDGEMENT, WAIT, CHECK,
-        FAILURE, RECOVERY or STROBE. ``copy_us``: the airtime of one copy in a strobe. ``now``: the present time, at
-        most ``start``.
+        FAILURE, RECOVERY or STROBE. ``copy_us``: the airtime of one copy in a strobe (repeated copies of a frame).
+        ``now``: the present time, at most ``start``.
         """
         self._entries.append((start, end, node, receiver, kind, copy_us))
         if len(self._entries) >= self._settle_at:
@@ -113,7 +113,7 @@ class RadioLedger:
             self._settle_at = max(_ENTRIES_AT_ONCE, 2 * len(self._entries))
 
     def settle(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Add to the totals the ``entries`` (intervals of radios) that are final at time ``now``; return the rest."""
+        """Add the ``entries`` (intervals of radios) that are final at time ``now`` to the totals; return the others."""
         _cut_transmissions(entries)
         entries = self._add_receptions(entries, now)
         is_open = _is_transmission(entries) & (entries["end"] > now)
@@ -153,9 +153,9 @@ class RadioLedger:
         ``end_us``: the end of the run. ``covered_us``: the end of each node's last busy interval.
         """
         idle_us = np.zeros(len(covered_us), np.int64)
-        columns = self._phases_us, self._checks_us, covered_us, self._failed_us
+        node_columns = self._phases_us, self._checks_us, covered_us, self._failed_us
         for i, (phase, checked_us, covered_end_us, failed_us) in enumerate(
-            zip(*(c.tolist() for c in columns), strict=True)
+            zip(*(c.tolist() for c in node_columns), strict=True)
         ):
             total_us = checks_us(phase, self._interval_us, end_us if failed_us < 0 else failed_us)
             idle_us[i] = total_us - checked_us
@@ -206,8 +206,8 @@ class RadioLedger:
         entry_columns, lists = [entries[name].tolist() for name in _COLUMNS], [array.tolist() for array in arrays]
         arguments: list[Any] = [*entry_columns, self._longest_overheard_us, self._interval_us, *lists]
         add_up(*arguments)
-        for array, values in zip(sums, lists, strict=False):
-            array[:] = values
+        for array, new_values in zip(sums, lists, strict=False):
+            array[:] = new_values
 
 
 def _is_transmission(entries: np.ndarray) -> np.ndarray:
@@ -255,8 +255,8 @@ def add_up(
     """
     node_count = len(off_us)
     last_union = len(unions_us) - node_count
-    for entry in range(len(starts)):
-        start, kind, sender = starts[entry], kinds[entry], nodes[entry]
+    for entry_index in range(len(starts)):
+        start, kind, sender = starts[entry_index], kinds[entry_index], nodes[entry_index]
         if kind == RECOVERY:
             off_us[sender] += start - failed_us[sender]
             covered_checks_us[sender] += checks_between_us(phases_us[sender], interval_us, failed_us[sender], start)
@@ -275,10 +275,10 @@ def add_up(
         first_hearer = first[sender]
         # The sender itself, then the nodes that hear it.
         for arc in range(first_hearer - 1, first[sender + 1] if kind == FRAME else first_hearer):
-            i, state, end = sender, kind, ends[entry]
+            i, state, end = sender, kind, ends[entry_index]
             if arc >= first_hearer:
                 i, state = hearers[arc], _RECEPTION
-                if receivers[entry] != BROADCAST and receivers[entry] != i:
+                if receivers[entry_index] != BROADCAST and receivers[entry_index] != i:
                     state, end = _OVERHEARING, min(end, start + longest_overheard_us)
             if failed_us[i] >= 0:
                 continue

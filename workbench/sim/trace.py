@@ -186,7 +186,7 @@ class MetricsRecorder(Recorder):
         traffic[3] += heard * size_B
 
     def count_drops(self, drops: dict[str, int]) -> None:
-        """Add the dropped messages, {reason: number}, that a node counted without reporting an event for each."""
+        """Add ``drops``, {reason: number of messages}, which a node counted instead of reporting each drop."""
         for reason, number in drops.items():
             self._counts["dropped", "", reason] += number
 
@@ -201,20 +201,31 @@ class MetricsRecorder(Recorder):
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
         """Count the holders of each publication, and store the rows of events that metrics read."""
         for event in events:
-            kind = type(event)
-            if kind is contract.Held:
+            event_type = type(event)
+            if event_type is contract.Held:
                 holders = self._holders[event[2], event[3]]
                 if node >= len(holders):
                     holders.extend(bytes(max(2 * len(holders), node + 1) - len(holders)))
                 holders[node] = 1
-            if EVENT_NAMES[kind] in self._stored_events or (node in self._sinks and kind is contract.Held):
+            if EVENT_NAMES[event_type] in self._stored_events or (node in self._sinks and event_type is contract.Held):
                 peer, message, origin, sequence, value, detail = event
-                text = detail if isinstance(detail, str) else self.text(detail)
-                row = time_us, node, EVENT_NAMES[kind], peer, message, origin, sequence, 0, value, text
-                self._cells.extend(row)
+                detail_text = detail if isinstance(detail, str) else self.text(detail)
+                trace_row = (
+                    time_us,
+                    node,
+                    EVENT_NAMES[event_type],
+                    peer,
+                    message,
+                    origin,
+                    sequence,
+                    0,
+                    value,
+                    detail_text,
+                )
+                self._cells.extend(trace_row)
 
     def tally(self) -> tuple[Counts, Sizes]:
-        """Return (counts, bytes): for each (event, message, reason) the number of events and their bytes."""
+        """Return (counts, bytes): by (event, message, reason), the number of events and the bytes of their frames."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
         counts["held", "", ""] += sum(holders.count(1) for holders in self._holders.values())
         for message, (sent_count, sent_B, heard_count, heard_B) in self._traffic.items():
@@ -229,11 +240,11 @@ def to_batch(cells: list[Any]) -> pa.RecordBatch:
     """Convert rows, stored as a flat list of cells, to an Arrow batch of columns."""
     arrays = []
     for column_index, field in enumerate(SCHEMA):
-        column = cells[column_index :: len(SCHEMA)]
+        column_cells = cells[column_index :: len(SCHEMA)]
         if field.type == _TEXT:
-            arrays.append(pa.array(column, pa.string()).dictionary_encode())
+            arrays.append(pa.array(column_cells, pa.string()).dictionary_encode())
         else:
-            arrays.append(pa.array(np.asarray(column, dtype=field.type.to_pandas_dtype()), field.type))
+            arrays.append(pa.array(np.asarray(column_cells, dtype=field.type.to_pandas_dtype()), field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
@@ -256,7 +267,7 @@ def digest(table: pa.Table) -> str:
 
 
 def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
-    """Return a column of text as bytes, with a line break after each text except the last."""
+    """Return a text column as bytes, with a line break after each text; if ``is_last``, none after the last text."""
     whole_column = column.combine_chunks()
     with_breaks = pa.array([text + "\n" for text in whole_column.dictionary.to_pylist()], pa.large_string())
     _, offsets, text_buffer = with_breaks.take(whole_column.indices).buffers()
@@ -269,35 +280,44 @@ def tally(table: pa.Table) -> tuple[Counts, Sizes]:
 
     Rows "held" are counted once for each pair of a node and a publication, as in a run without a trace.
     """
-    events, event_names = codes(table.column("event"))
-    messages, message_names = codes(table.column("message"))
+    event_codes, event_names = codes(table.column("event"))
+    message_codes, message_names = codes(table.column("message"))
     event_message_pairs = list(product(event_names, message_names))
     size_B = table.column("size_B").to_numpy()
     row_counts, total_B = np.zeros(len(event_message_pairs), np.int64), np.zeros(len(event_message_pairs), np.int64)
     # Chunks of this size fit in the processor's cache.
     for first_row in range(0, len(table), _ROWS_AT_ONCE):
         row_slice = slice(first_row, first_row + _ROWS_AT_ONCE)
-        pair_codes = np.multiply(events[row_slice], len(message_names), dtype=np.int64) + messages[row_slice]
+        pair_codes = np.multiply(event_codes[row_slice], len(message_names), dtype=np.int64) + message_codes[row_slice]
         row_counts += np.bincount(pair_codes, minlength=len(event_message_pairs))
         total_B += np.bincount(pair_codes, size_B[row_slice], len(event_message_pairs)).astype(np.int64)
-    counts: Counts = Counter()
-    sizes: Sizes = Counter()
-    for (event, message), count, count_B in zip(
+    row_counts_of: Counts = Counter()
+    bytes_of: Sizes = Counter()
+    for (event, message), row_count, count_B in zip(
         event_message_pairs, row_counts.tolist(), total_B.tolist(), strict=True
     ):
         if event not in _COUNTED_SEPARATELY:
-            counts[event, message, ""] += count
-            sizes[event, message, ""] += count_B
-    rows = {
-        name: np.flatnonzero(events == code) for code, name in enumerate(event_names) if name in _COUNTED_SEPARATELY
+            row_counts_of[event, message, ""] += row_count
+            bytes_of[event, message, ""] += count_B
+    rows_of_event = {
+        name: np.flatnonzero(event_codes == code)
+        for code, name in enumerate(event_names)
+        if name in _COUNTED_SEPARATELY
     }
-    for event in sorted(_WITH_REASON.intersection(rows)):
-        _count_reasons(table, event, rows[event], messages[rows[event]], message_names, (counts, sizes))
-    held_rows = rows.get("held", np.zeros(0, np.int64))
-    counts["held", "", ""] = count_distinct(
+    for event in sorted(_WITH_REASON.intersection(rows_of_event)):
+        _count_reasons(
+            table,
+            event,
+            rows_of_event[event],
+            message_codes[rows_of_event[event]],
+            message_names,
+            (row_counts_of, bytes_of),
+        )
+    held_rows = rows_of_event.get("held", np.zeros(0, np.int64))
+    row_counts_of["held", "", ""] = count_distinct(
         *(table.column(name).to_numpy()[held_rows] for name in ("node", "origin", "sequence"))
     )
-    return +counts, +sizes
+    return +row_counts_of, +bytes_of
 
 
 def _count_reasons(
@@ -312,16 +332,16 @@ def _count_reasons(
 
     ``messages`` (n,) are codes of ``names``.
     """
-    counts, sizes = totals
-    details, texts = codes(table.column("detail"))
+    row_counts_of, bytes_of = totals
+    details, detail_texts = codes(table.column("detail"))
     details = details[rows]
-    used_codes = np.flatnonzero(np.bincount(details, minlength=len(texts)))
-    new_code = np.zeros(len(texts), np.int64)
+    used_codes = np.flatnonzero(np.bincount(details, minlength=len(detail_texts)))
+    new_code = np.zeros(len(detail_texts), np.int64)
     new_code[used_codes] = np.arange(len(used_codes))
     pair_codes = np.multiply(messages, len(used_codes), dtype=np.int64) + new_code[details]
-    message_reason_pairs = product(names, [texts[code] for code in used_codes.tolist()])
+    message_reason_pairs = product(names, [detail_texts[code] for code in used_codes.tolist()])
     row_counts = np.bincount(pair_codes, minlength=len(names) * len(used_codes)).tolist()
     total_B = np.bincount(pair_codes, table.column("size_B").to_numpy()[rows], len(row_counts)).tolist()
-    for (message, reason), count, count_B in zip(message_reason_pairs, row_counts, total_B, strict=True):
-        counts[event, message, reason] += count
-        sizes[event, message, reason] += int(count_B)
+    for (message, reason), row_count, count_B in zip(message_reason_pairs, row_counts, total_B, strict=True):
+        row_counts_of[event, message, reason] += row_count
+        bytes_of[event, message, reason] += int(count_B)

@@ -153,7 +153,10 @@ class Outage:
     stop_s: float | None = None
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Yield the failure and, if ``stop_s`` is given, the recovery of each node."""
+        """Yield the failure and, if ``stop_s`` is given, the recovery of each node.
+
+        ``index``: this item's position in the workload. ``nodes``: all nodes of the network.
+        """
         start_us = _to_us(self.start_s)
         stop_us = None if self.stop_s is None else _to_us(self.stop_s)
         if start_us == stop_us:
@@ -228,7 +231,8 @@ def subscribe(
     checked_times_s = _check_period("expires_s", expires_s), *_check_interval(start_s, stop_s)
     if isinstance(what, Mapping):
         raise ScenarioError(
-            f"the argument `what` is {what!r:.60}; it must be text that compares, such as {_suggest_comparison(what)!r}"
+            f"the argument `what` is {what!r:.60}; it must be text that compares values, "
+            f"such as {_suggest_comparison(what)!r}"
         )
     what, attributes = _as_text_and_attributes(what, "TEMP GE 25")
     attributes_module.check_subscription(attributes, match_all)
@@ -319,7 +323,7 @@ def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed
 
 def to_dict(item: Item) -> dict[str, Any]:
     """Return an item as plain values, ready for JSON: {"subscribe": {...}}. Fields with their default are left out."""
-    kind = next(name for name, cls in KINDS.items() if isinstance(item, cls))
+    item_kind = next(name for name, cls in KINDS.items() if isinstance(item, cls))
     plain_values: dict[str, Any] = {}
     for field in fields(item):
         value = getattr(item, field.name)
@@ -332,7 +336,7 @@ def to_dict(item: Item) -> dict[str, Any]:
         elif isinstance(value, tuple):
             value = list(value) if len(value) != 1 else value[0]
         plain_values[field.name] = value
-    return {kind: plain_values}
+    return {item_kind: plain_values}
 
 
 def from_dict(values: Any, where: str = "workload item") -> Item:
@@ -342,12 +346,12 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
     field.
     """
     if not isinstance(values, Mapping) or len(values) != 1 or next(iter(values)) not in KINDS:
-        kinds = " or ".join(f'"{kind}"' for kind in KINDS)
+        kinds = " or ".join(f'"{item_kind}"' for item_kind in KINDS)
         raise ScenarioError(f"{where} is {values!r}; it must be an object with one key, {kinds}")
-    ((kind, item_fields),) = values.items()
+    ((item_kind, item_fields),) = values.items()
     if not isinstance(item_fields, Mapping):
-        raise ScenarioError(f"{where}: {kind} is {item_fields!r}; it must be an object with fields")
-    _check_fields(where, kind, item_fields)
+        raise ScenarioError(f"{where}: {item_kind} is {item_fields!r}; it must be an object with fields")
+    _check_fields(where, item_kind, item_fields)
     arguments = dict(item_fields)
     try:
         if "payload" in arguments:
@@ -355,7 +359,7 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
         if isinstance(arguments.get("what"), Mapping):
             reading_class = Readings if "times_s" in arguments["what"] else SensorField
             arguments["what"] = reading_class.from_dict(arguments["what"])
-        return _MAKERS[kind](**arguments)
+        return _MAKERS[item_kind](**arguments)
     except WorkbenchError as error:
         raise ScenarioError(f"{where}: {error}") from None
 
@@ -373,7 +377,7 @@ def _check_fields(where: str, kind: str, item_fields: Mapping[str, Any]) -> None
 
 
 def keys_of(item: Item) -> set[int]:
-    """Return the numbers of the attribute keys that an item uses."""
+    """Return the numbers that identify the attribute keys in a workload item."""
     what = getattr(item, "what", None)
     if isinstance(what, str):
         return {attribute.key for attribute in attributes_module.parse(what)}
@@ -429,12 +433,12 @@ def describe_idle(items: Iterable[Item], nodes: Iterable[int]) -> str:
             continue
         attributes = attributes_module.parse(item.what)
         containing = [
-            other
-            for other in items
-            if isinstance(other, Subscribe) and is_within(attributes, attributes_module.parse(other.what))
+            other_item
+            for other_item in items
+            if isinstance(other_item, Subscribe) and is_within(attributes, attributes_module.parse(other_item.what))
         ]
         for node in _select_nodes(item.at, all_nodes):
-            if not any(other.at == ALL or node in other.at for other in containing):
+            if not any(other_item.at == ALL or node in other_item.at for other_item in containing):
                 return (
                     f"workload item {index} has no effect at node {node}: no subscription of the node contains "
                     f"{item.what!r:.60}; add one, or constrain the reinforcement further"

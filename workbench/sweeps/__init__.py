@@ -19,7 +19,7 @@ shares      division of the points into shares (lists of points) that take about
 spark       SparkRunner: runs points on a cluster
 store       stores of results, in a folder (Parquet) or in memory; each result is stored once (docs/SWEEPS.md)
 progress    a bar in a notebook, a line in a terminal
-table       SweepTable: the results as a frame, a summary, a figure
+table       SweepTable: the results as a DataFrame, a summary, a figure
 means       means over runs with their 95 % confidence intervals; `workbench.views.sweeps` draws them
 """
 

@@ -102,7 +102,7 @@ def _digest_of_point(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piec
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
-    """Return the names of the protocol folders to which a protocol's classes, or the user's code, refer.
+    """Return the names of the protocol packages to which the protocol's classes, or the user's code, refer.
 
     ``pieces`` are descriptions of the user's functions and classes.
     """
@@ -116,11 +116,11 @@ def package_digest(protocols: frozenset[str]) -> str:
     """Return the digest (16 hex digits) of the package's code for these protocols (names of their folders)."""
     folder_sources = sources_of(protocols)
     sha = hashlib.sha256()
-    for content in (
+    for module_content in (
         *(sources(folder) for folder in GENERIC),
         *(folder_sources[name] for name in sorted(folder_sources)),
     ):
-        sha.update(hashlib.sha256(content or b"").digest())
+        sha.update(hashlib.sha256(module_content or b"").digest())
     _check_loaded(folder_sources)
     return sha.hexdigest()[:16]
 
@@ -130,12 +130,12 @@ def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
     waiting_names = sorted(protocols)
     known_names, sources_by_name = set(waiting_names), {}
     while waiting_names:
-        name = waiting_names.pop()
-        content = sources(f"{_PROTOCOLS}/{name}")
-        if content is None:
+        protocol_name = waiting_names.pop()
+        folder_sources = sources(f"{_PROTOCOLS}/{protocol_name}")
+        if folder_sources is None:
             continue  # A module beside the protocols' folders: `GENERIC` contains it.
-        sources_by_name[name] = content
-        new_names = _protocols_mentioned(content) - known_names
+        sources_by_name[protocol_name] = folder_sources
+        new_names = _protocols_mentioned(folder_sources) - known_names
         known_names |= new_names
         waiting_names += sorted(new_names)
     return sources_by_name
@@ -166,9 +166,11 @@ def _check_loaded(protocols: Iterable[str]) -> None:
         *(f"{PACKAGE}.{name_of_folder}" for name_of_folder in FOLDERS),
         *(f"{_PROTOCOLS_MODULE}.{protocol}" for protocol in protocols),
     )
-    for name, module in list(sys.modules.items()):
-        is_covered = name in covered_modules or name.startswith(tuple(f"{covered}." for covered in covered_modules))
-        if is_covered and not set(name.split(".")) & set(LEFT_OUT) and was_edited(module):
+    for module_name, module in list(sys.modules.items()):
+        is_covered = module_name in covered_modules or module_name.startswith(
+            tuple(f"{covered}." for covered in covered_modules)
+        )
+        if is_covered and not set(module_name.split(".")) & set(LEFT_OUT) and was_edited(module):
             raise WorkbenchError(
                 f"{module.__file__} was edited after this process had loaded it; restart the process (in a notebook: "
                 "the kernel), so that it runs the present code"
@@ -189,16 +191,16 @@ def _module_contents(folder: Traversable, is_deep: bool, without: tuple[str, ...
     With ``is_deep`` the modules of subfolders are included. Names in ``without`` are left out.
     """
     entries = {entry.name: entry for entry in folder.iterdir()}
-    for name in sorted(entries):
-        stem, _, suffix = name.rpartition(".")
-        if stem in LEFT_OUT or name in LEFT_OUT or stem in without:
+    for entry_name in sorted(entries):
+        stem, _, suffix = entry_name.rpartition(".")
+        if stem in LEFT_OUT or entry_name in LEFT_OUT or stem in without:
             continue
         if suffix == "py":
-            yield name.encode() + b"\0" + entries[name].read_bytes().replace(b"\r\n", b"\n") + b"\0"
+            yield entry_name.encode() + b"\0" + entries[entry_name].read_bytes().replace(b"\r\n", b"\n") + b"\0"
         elif suffix == "pyc" and f"{stem}.py" not in entries:
-            yield name.encode() + b"\0" + _compiled_digest(entries[name].read_bytes()) + b"\0"
-        elif is_deep and name != "__pycache__" and entries[name].is_dir():
-            yield name.encode() + b"/" + b"".join(_module_contents(entries[name], is_deep=True))
+            yield entry_name.encode() + b"\0" + _compiled_digest(entries[entry_name].read_bytes()) + b"\0"
+        elif is_deep and entry_name != "__pycache__" and entries[entry_name].is_dir():
+            yield entry_name.encode() + b"/" + b"".join(_module_contents(entries[entry_name], is_deep=True))
 
 
 def _compiled_digest(content: bytes) -> bytes:

@@ -89,7 +89,10 @@ class Design:
         return combined.union(self, other)
 
     def __sub__(self, other: Any) -> Design:
-        """Return this design without the points that equal a point of ``other`` on all paths of ``other``."""
+        """Return this design without the points that ``other`` contains.
+
+        Points are equal if they agree in all parameters that ``other`` varies.
+        """
         from workbench.sweeps.plans import combined
 
         return combined.without(self, other)
@@ -176,7 +179,8 @@ class Grid(Design):
     def describe(self) -> dict[str, Any]:
         """Return the axes with their labels as JSON values, under the key "over".
 
-        Of a long axis only the first thousand labels are listed; then "values" is {path: number of all values}.
+        Only the first thousand labels of a long axis are listed. Then the key "values" has {path of the axis: number of
+        its values}.
         """
         listed_labels: dict[str, Any] = {axis.path: list(axis.labels[:_MOST_VALUES]) for axis in self.axes}
         lengths = {axis.path: len(axis.labels) for axis in self.axes if len(axis.labels) > _MOST_VALUES}
@@ -229,10 +233,10 @@ def axis(path: Any, choices: Any) -> Axis:
 
 def _check_distinct(path: str, axis_values: Sequence[Any], labels: Sequence[Any]) -> None:
     first_index: dict[str, int] = {}
-    for index, value in enumerate(axis_values):
-        earlier_index = first_index.setdefault(values.identity_text(value), index)
-        if earlier_index != index:
+    for value_index, axis_value in enumerate(axis_values):
+        earlier_index = first_index.setdefault(values.identity_text(axis_value), value_index)
+        if earlier_index != value_index:
             raise ScenarioError(
-                f"{path}={labels[earlier_index]} and {path}={labels[index]} are the same scenario; "
+                f"{path}={labels[earlier_index]} and {path}={labels[value_index]} are the same scenario; "
                 "each value of an axis may occur only once"
             )

@@ -45,9 +45,9 @@ _NO_POINT = -1
 
 
 class End(NamedTuple):
-    """The end of a point process.
+    """The cause of the end of a point process (a process that runs points of a sweep).
 
-    ``how`` is the cause in words, ``is_late`` whether the cause was the time limit, and ``number`` the number of the
+    ``how`` is the cause in words, ``is_late`` whether the time limit was the cause, and ``number`` the number of the
     point that was running, or None.
     """
 
@@ -57,9 +57,9 @@ class End(NamedTuple):
 
 
 class PointProcess:
-    """A handle of a point process, for the process that runs the sweep.
+    """A handle, for the process that runs a sweep, of a child process that runs points (scenarios) of the sweep.
 
-    The point process runs lists of points (shares) in the order in which they were sent.
+    The child receives lists of points (shares) and runs them in the order in which they were sent.
     """
 
     def __init__(self, server: Server, pid: int, connection: Connection) -> None:
@@ -68,11 +68,15 @@ class PointProcess:
         self.connection = connection
 
     def send_plan(self, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
-        """Send a packed plan (`user_code.pack`) and the limits of a point, for all shares that are sent later."""
+        """Send the plan and the limits of a point to the process; they apply to all shares that are sent later.
+
+        ``packed`` is the plan as `user_code.pack` returned it. A point may take ``timeout_s`` seconds and
+        ``memory_MB``; None stands for no limit.
+        """
         self._send(packed, timeout_s, memory_MB)
 
     def send_share(self, numbers: list[int]) -> None:
-        """Send the point process the numbers of further points; it runs them after those sent earlier."""
+        """Send the point process the numbers of further points; it runs them after the points sent earlier."""
         self._send(numbers)
 
     def _send(self, *content: Any) -> None:
@@ -90,9 +94,9 @@ class PointProcess:
             message = self.connection.recv_bytes()
         except OSError:  # The process ended in the middle of a message, or before one.
             raise EOFError from None
-        kind, seconds = _BATCH.unpack_from(message)
+        message_kind, seconds = _BATCH.unpack_from(message)
         content_bytes = message[_BATCH.size :]
-        if kind == _ERROR:
+        if message_kind == _ERROR:
             raise WorkbenchError(content_bytes.decode())
         return content_bytes, seconds
 
@@ -169,7 +173,7 @@ class Server:
 
     @property
     def is_alive(self) -> bool:
-        """True if the server is running."""
+        """True if the fork server, the process that forks the point processes, is running."""
         return self._control.fileno() >= 0 and self._process.poll() is None
 
     def close(self) -> None:
@@ -205,8 +209,10 @@ def serve(handle: int) -> None:
                 request_bytes, handles, *_ = request
                 if len(request_bytes) < _REQUEST.size:
                     return
-                kind, pid = _REQUEST.unpack(request_bytes)
-                answer = _fork(control, handles[0], shared_memory) if kind == _FORK else _end(pid, shared_memory)
+                request_kind, pid = _REQUEST.unpack(request_bytes)
+                answer = (
+                    _fork(control, handles[0], shared_memory) if request_kind == _FORK else _end(pid, shared_memory)
+                )
                 control.sendall(_ANSWER.pack(*answer))
         except ConnectionError:
             pass
@@ -216,10 +222,11 @@ def serve(handle: int) -> None:
 
 
 def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
-    """Fork a point process that communicates over the socket ``handle``; return (its process number, 0, 0, False).
+    """Fork a point process, a process that runs points of the sweep and communicates over the socket ``handle``.
 
-    The result has the fields of `_end`, because both answers use one format. ``shared_memory`` is {process number:
-    memory shared with the process}; the function adds the new process.
+    Return (its process number, 0, 0, False): the fields of `_end`, because both results are sent in one format.
+    ``control`` is the server's own socket, which the new process closes. ``shared_memory`` is {process number: memory
+    shared with the process}, to which the new process is added.
     """
     point_memory = mmap.mmap(-1, _NUMBER.size + limits.DEADLINE.size)
     _NUMBER.pack_into(point_memory, 0, _NO_POINT)
@@ -256,7 +263,8 @@ def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, 
 def _run(connection: Connection, shared: mmap.mmap) -> NoReturn:
     """Run the points that arrive over ``connection``, then exit: the main function of a point process.
 
-    The function never returns, because after a return the forked process would continue with the server's code.
+    ``shared`` is memory that the server also reads. The function never returns, because after a return the forked
+    process would continue with the server's code.
     """
     status = 1
     try:
@@ -277,11 +285,11 @@ def _run_shares(connection: Connection, shared: mmap.mmap) -> None:
     plan, timer, backstop = None, limits.Timer(None), limits.backstop()
     while True:
         try:
-            content, *limit_values = pickle.loads(connection.recv_bytes())
+            packed_plan, *limit_values = pickle.loads(connection.recv_bytes())
         except EOFError:
             return
         if not limit_values:
-            if not _run_share(plan, content, timer, connection, shared):
+            if not _run_share(plan, packed_plan, timer, connection, shared):
                 return
             continue
         timeout_s, memory_MB = limit_values
@@ -289,7 +297,7 @@ def _run_shares(connection: Connection, shared: mmap.mmap) -> None:
         timer = limits.Timer(timeout_s, backstop, shared, _NUMBER.size)
         code_cache.around_loading = timer.paused
         try:
-            plan = user_code.unpack(content)
+            plan = user_code.unpack(packed_plan)
         except Exception as error:
             sentence = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             connection.send_bytes(_BATCH.pack(_ERROR, 0.0) + sentence.encode(errors="backslashreplace"))
@@ -299,28 +307,28 @@ def _run_shares(connection: Connection, shared: mmap.mmap) -> None:
 def _run_share(plan: Any, numbers: list[int], timer: limits.Timer, connection: Connection, shared: mmap.mmap) -> bool:
     """Run the points ``numbers`` of ``plan`` and send their rows over ``connection``.
 
-    Return False if a point ran out of memory: the process must then end. ``shared`` is memory shared with the server,
-    to which the number of the running point is written.
+    Return False if a point ran out of memory: the process must then end. ``timer`` limits the time of each point. The
+    number of the running point is written to ``shared``, memory that the fork server reads.
     """
     from workbench.sweeps.work import OUT_OF_MEMORY, run_point
 
-    rows: list[Any] = []
+    unsent_rows: list[Any] = []
     flushed_s = time.perf_counter()
     for number in numbers:
         _NUMBER.pack_into(shared, 0, number)
         timer.start()
-        rows.append(run_point(plan, number))
+        unsent_rows.append(run_point(plan, number))
         timer.stop()
         _NUMBER.pack_into(shared, 0, _NO_POINT)  # The point is not to blame if the process ends while rows are sent.
         now_s = time.perf_counter()
-        is_out_of_memory = (rows[-1].error or "").startswith(OUT_OF_MEMORY)
+        is_out_of_memory = (unsent_rows[-1].error or "").startswith(OUT_OF_MEMORY)
         if is_out_of_memory or now_s - flushed_s >= FLUSH_S:
-            _send_rows(connection, rows, now_s - flushed_s)
-            rows, flushed_s = [], now_s
+            _send_rows(connection, unsent_rows, now_s - flushed_s)
+            unsent_rows, flushed_s = [], now_s
         if is_out_of_memory:
             return False  # The next points would lack the memory that this one leaves in use.
-    if rows:
-        _send_rows(connection, rows, time.perf_counter() - flushed_s)
+    if unsent_rows:
+        _send_rows(connection, unsent_rows, time.perf_counter() - flushed_s)
     return True
 
 

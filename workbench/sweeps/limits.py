@@ -59,7 +59,10 @@ class Timer:
             self._arm(left_s, kill_left_s)
 
     def _arm(self, alarm_s: float, kill_s: float) -> tuple[float, float]:
-        """Set the timers of SIGALRM and SIGKILL in seconds, 0.0 to stop them; return the seconds that each had left."""
+        """Set the timers of SIGALRM and SIGKILL to ``alarm_s`` and ``kill_s`` seconds (0.0 stops a timer).
+
+        Return the seconds that each timer had left.
+        """
         left_s, _ = signal.setitimer(signal.ITIMER_REAL, alarm_s)
         kill_left_s = 0.0 if self._backstop is None else self._backstop.arm(kill_s)
         if self._shared is not None:
@@ -86,7 +89,10 @@ class _Itimerspec(ctypes.Structure):
 
 
 class Backstop:
-    """A timer of Linux that kills this process (SIGKILL). Raises OSError or AttributeError on other systems."""
+    """A timer of Linux that kills this process (SIGKILL) when its time is over.
+
+    Raises OSError or AttributeError on other systems.
+    """
 
     def __init__(self) -> None:
         if not sys.platform.startswith("linux"):

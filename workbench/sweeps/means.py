@@ -39,26 +39,29 @@ def student_t(freedom: int) -> float:
 
 
 def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame:
-    """Return a frame with the mean of the metric ``y`` for each combination of values of the columns ``by`` and ``x``.
+    """Return a table with the mean of the metric ``y`` for each combination of values of the columns ``by`` and ``x``.
 
-    Columns: by (if given), x, mean, low, high (the 95 % interval), runs (their number). Rows are sorted by the columns
-    ``by`` and ``x``: numbers ascending, other values in the order of the plan. Runs in which ``y`` is NaN do not count.
+    ``frame`` has a row for each run. Columns of the result: by (if given), x, mean, low, high (the 95 % interval), runs
+    (their number). Rows are sorted by the columns ``by`` and ``x``: numbers ascending, other values in the order of the
+    plan. Runs in which ``y`` is NaN do not count.
     """
     import pandas as pd
 
     group_columns = [by, x] if by is not None else [x]
     is_a_share = is_share(y, frame[y])
-    rows = []
-    for group_labels, values in frame.groupby(group_columns, sort=False, observed=True)[y]:
-        present_values = [float(value) for value in values.dropna()]
-        rows.append((*group_labels, *clipped_interval(present_values, is_a_share), len(present_values)))
-    result = pd.DataFrame(rows, columns=[*group_columns, "mean", "low", "high", "runs"])
+    summary_rows = []
+    for group_labels, metric_values in frame.groupby(group_columns, sort=False, observed=True)[y]:
+        present_values = [float(value) for value in metric_values.dropna()]
+        summary_rows.append((*group_labels, *clipped_interval(present_values, is_a_share), len(present_values)))
+    summary_table = pd.DataFrame(summary_rows, columns=[*group_columns, "mean", "low", "high", "runs"])
     for group_column in reversed(group_columns):
-        if pd.api.types.is_numeric_dtype(result[group_column]):
-            result = result.sort_values(group_column, kind="stable")
+        if pd.api.types.is_numeric_dtype(summary_table[group_column]):
+            summary_table = summary_table.sort_values(group_column, kind="stable")
         elif group_column == by:
-            result = result.sort_values(group_column, kind="stable", key=_plan_order(result[group_column]))
-    return result.reset_index(drop=True)
+            summary_table = summary_table.sort_values(
+                group_column, kind="stable", key=_plan_order(summary_table[group_column])
+            )
+    return summary_table.reset_index(drop=True)
 
 
 def is_share(metric: str, values: pd.Series) -> bool:

@@ -43,10 +43,10 @@ class Trend(NamedTuple):
 
 
 def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
-    """Return the smallest number of runs that bound a percentile on one side with this confidence.
+    """Return the smallest number of runs that bound a percentile of a metric on one side.
 
-    The bound is the smallest or the largest value of the runs. ``percentile`` is in (0, 100), ``confidence`` in (0, 1).
-    Raises ParameterError otherwise.
+    The bound is the smallest or the largest value of the runs; it holds with the probability ``confidence``, in (0, 1).
+    ``percentile`` is in (0, 100). Raises ParameterError otherwise.
 
     >>> runs_needed(50), runs_needed(90)
     (5, 29)
@@ -57,27 +57,28 @@ def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
 
 
 def percentile_bounds(values: Sequence[float], percentile: float = 50, confidence: float = 0.95) -> tuple[float, float]:
-    """Return (low, high), which bound a percentile of a metric over all possible runs with this confidence.
+    """Return (low, high), an interval that contains a percentile of a metric with the probability ``confidence``.
 
-    ``values`` are the metric's values in the available runs. A bound that needs more values is NaN. Infinite values,
-    such as latencies of undelivered samples, count as large. NaN values are left out.
+    The percentile is that over all possible runs; ``values`` are the metric's values in the available runs. A bound
+    that needs more values is NaN. Infinite values, such as latencies of undelivered samples, count as large. NaN values
+    are left out.
     """
     from scipy.stats import binom
 
     share = _share("percentile", percentile, 100)
     tail_probability = (1 - _share("confidence", confidence, 1)) / 2
     sorted_values = np.sort([value for value in values if not math.isnan(value)])
-    count = len(sorted_values)
-    probabilities = binom.cdf(np.arange(count), count, share)  # [k]: at most k values are below the percentile
+    runs = len(sorted_values)
+    probabilities = binom.cdf(np.arange(runs), runs, share)  # [k]: at most k values are below the percentile
     low_index = int(np.count_nonzero(probabilities <= tail_probability)) - 1
     high_index = (
         int(np.argmax(probabilities >= 1 - tail_probability))
-        if count and probabilities[-1] >= 1 - tail_probability
-        else count
+        if runs and probabilities[-1] >= 1 - tail_probability
+        else runs
     )
     return (
         float(sorted_values[low_index]) if low_index >= 0 else math.nan,
-        float(sorted_values[high_index]) if high_index < count else math.nan,
+        float(sorted_values[high_index]) if high_index < runs else math.nan,
     )
 
 
@@ -92,21 +93,22 @@ def trend(times: Sequence[float], values: Sequence[float], first: int = 0) -> Tr
     series_times, series_values = np.asarray(times, dtype=float)[first:], np.asarray(values, dtype=float)[first:]
     if len(series_times) != len(series_values) or len(series_times) < _FEWEST:
         raise ParameterError(
-            f"times has {len(series_times)} and values has {len(series_values)} points from index {first} on; "
+            f"the argument `times` has {len(series_times)} and `values` has {len(series_values)} "
+            f"points from index {first} on; "
             f"a trend needs equally many of both, at least {_FEWEST}"
         )
-    slope, _, low, high = theilslopes(series_values, series_times, alpha=0.95)
+    slope, _, low_slope, high_slope = theilslopes(series_values, series_times, alpha=0.95)
     median = abs(float(np.median(series_values)))
     scale = (series_times[-1] - series_times[0]) / median if median else 0.0
-    return Trend(first, float(slope * scale), float(low * scale), float(high * scale))
+    return Trend(first, float(slope * scale), float(low_slope * scale), float(high_slope * scale))
 
 
 def converged(times: Sequence[float], values: Sequence[float], tolerance: float = 0.1) -> Trend | None:
     """Return the trend of a series after its warm-up, or None if the series does not converge.
 
-    The warm-up is 0, 10, 20, 30, 40 or 50 % of the points. It is the shortest one after which the 95 % interval of the
-    relative change of the remaining points is within ±``tolerance``. ``first`` of the result is the index of the first
-    point after the warm-up.
+    The series has the ``values`` at the ``times``, in any unit. The warm-up is 0, 10, 20, 30, 40 or 50 % of the points.
+    It is the shortest one after which the 95 % interval of the relative change of the remaining points is within
+    ±``tolerance``. ``first`` of the result is the index of the first point after the warm-up.
     """
     for step in range(_STEPS // 2 + 1):
         first_index = step * len(times) // _STEPS
@@ -131,7 +133,8 @@ def pairs_needed(differences: Sequence[float], power: float = 0.8) -> int:
     present_differences = np.array([value for value in differences if not math.isnan(value)])
     if len(present_differences) < 2 or not np.isfinite(present_differences).all() or present_differences.mean() == 0:
         raise ParameterError(
-            f"differences has {len(present_differences)} values; it needs two or more finite values whose mean is not 0"
+            f"the argument `differences` has {len(present_differences)} values; "
+            "it needs two or more finite values whose mean is not 0"
         )
     quantiles = float(norm.ppf(0.975) + norm.ppf(_share("power", power, 1)))
     return max(

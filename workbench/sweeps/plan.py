@@ -1,8 +1,8 @@
 """The plan of a sweep: a base scenario, a design with the values of each point, the engine and the measure.
 
-A plan is lazy. A point is identified by its number in the design, and its scenario is built where it runs. Before a
-sweep begins, some points are built that contain every value of each axis, so that invalid values raise at once. Nothing
-is stored per point.
+The measure is a function of the user that computes metrics of a run. A plan is lazy. A point is identified by its
+number in the design, and its scenario is built where it runs. Before a sweep begins, some points are built that contain
+every value of each axis, so that invalid values raise at once. Nothing is stored per point.
 
 Two keys identify a point's result. ``key`` is a digest of its scenario's hash, the requested engine, the code and the
 measure, so equal runs have the same key in all plans. ``point_key`` is a digest of the base scenario's hash, the
@@ -198,12 +198,16 @@ def make_plan(
 ) -> Plan:
     """Return the plan of a sweep, after building some of its points as a check.
 
-    Raises ScenarioError for an invalid argument; if a value cannot be used, the message names its path.
+    ``over`` is the design or the mapping {path of a parameter: values}. With ``keeps_traces`` the traces of the runs
+    are kept. ``engine`` and ``measure`` are those of `Sweep`. Raises ScenarioError for an invalid argument; if a value
+    cannot be used, the message names its path.
     """
     if not isinstance(scenario, Scenario):
         raise ScenarioError(f"the scenario of the sweep is {scenario!r:.80}; it must be a Scenario")
     if measure is not None and not isinstance(measure, FunctionType):
-        raise ScenarioError(f"measure is {measure!r:.80}; it must be a function from a run to {{name: number}}")
+        raise ScenarioError(
+            f"the argument `measure` is {measure!r:.80}; it must be a function from a run to {{name: number}}"
+        )
     design = over if isinstance(over, Design) else grid(over)
     if not len(design):
         raise ScenarioError("the design is empty; a sweep needs at least one point")
@@ -237,7 +241,7 @@ def _build(plan: Plan, number: int) -> Scenario:
 
 
 def _invalid_override(plan: Plan, number: int) -> str:
-    """Return "path=label" of the point's value that is invalid by itself.
+    """Return "path=label" of the value that makes point ``number`` invalid, for an error message.
 
     If only the combination of the values is invalid, or the invalid value is not a label of the point, return the
     labels of all values (`Plan.text_of`).

@@ -61,7 +61,7 @@ class ProcessRunner:
         check_limit("memory_MB", memory_MB, "megabytes", MOST_MEMORY_MB)
         self._group: ProcessGroup | None = None
         if not isinstance(self.processes, int) or self.processes < 1:
-            raise ScenarioError(f"processes is {processes!r:.80}; it must be a whole number, at least 1")
+            raise ScenarioError(f"the argument `processes` is {processes!r:.80}; it must be a whole number, at least 1")
 
     def __repr__(self) -> str:
         return f"ProcessRunner({self.processes})"
@@ -77,11 +77,11 @@ class ProcessRunner:
         shares = Shares(numbers, SHARE_S)
         try:
             while group.feed(shares):
-                rows = []
-                for result in group.gather(shares):
-                    rows += _rows_of_result(plan, result)
-                if rows:
-                    yield rows
+                arrived_rows = []
+                for batch_or_failure in group.gather(shares):
+                    arrived_rows += _rows_of_result(plan, batch_or_failure)
+                if arrived_rows:
+                    yield arrived_rows
                 report_progress(0.0)
         except BaseException:
             group.kill()
@@ -106,7 +106,7 @@ def check_limit(name: str, value: float | None, unit: str, below: float = float(
     The message contains ``name`` and ``unit``.
     """
     if value is not None and not (isinstance(value, (int, float)) and 0 < value < below):
-        raise ScenarioError(f"{name} is {value!r:.80}; it must be a number of {unit} above 0, or None")
+        raise ScenarioError(f"the argument `{name}` is {value!r:.80}; it must be a number of {unit} above 0, or None")
 
 
 def pack(plan: Plan) -> bytes:
@@ -184,7 +184,7 @@ class ProcessGroup:
         self._members: list[_Member] = []
 
     def feed(self, shares: Shares) -> bool:
-        """Send shares from the queue ``shares`` to the processes that have fewer than two unfinished shares.
+        """Send shares (lists of points to run) from the queue ``shares`` to each process with fewer than two of them.
 
         Return whether any process has a share; False means that all points are done.
         """
@@ -272,7 +272,7 @@ class ProcessGroup:
                 member.process.end()
 
     def release(self) -> None:
-        """Return the group's processes, which are idle now, to the pool of processes for the next sweep."""
+        """Give the group's processes, which are idle now, back to the pool, so that the next sweep can use them."""
         for member in self._members:
             _pool.take_back(member.process)
         self._members = []
@@ -312,13 +312,13 @@ class _Pool:
             self._timer.start()
 
     def end_idle(self) -> None:
-        """End the idle processes. The server stays until this process ends."""
+        """End the idle processes. The fork server stays until this process ends."""
         with self._lock, suppress(WorkbenchError):
             while self._idle:
                 self._idle.pop().end()
 
     def close(self) -> None:
-        """End the server and all of its point processes."""
+        """End the fork server and all of its point processes (processes that run points of a sweep)."""
         if self._server is not None:
             self._server.close()
 

@@ -34,7 +34,10 @@ class TerminalLine(Display):
         self._width = 0
 
     def show(self, share: float, text: str) -> None:
-        """Overwrite the progress line with ``text``."""
+        """Overwrite the progress line with ``text``.
+
+        ``share``, the finished part of the sweep (0 to 1), is not shown.
+        """
         self._width = max(self._width, len(text))
         print(f"\r{text:{self._width}}", end="", file=sys.stderr, flush=True)
 

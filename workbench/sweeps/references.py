@@ -125,8 +125,8 @@ class Walk:
                 return
             self._seen.add(id(thing))
         entries = thing.items() if isinstance(thing, dict) else thing
-        texts = ["".join(self.texts(entry)) for entry in entries]
-        yield from sorted(texts) if isinstance(thing, (set, frozenset)) else texts
+        entry_texts = ["".join(self.texts(entry)) for entry in entries]
+        yield from sorted(entry_texts) if isinstance(thing, (set, frozenset)) else entry_texts
 
     def _object_texts(self, thing: Any) -> Iterator[str]:
         """Yield strings that change whenever the code or content of the object ``thing`` changes.
@@ -164,11 +164,15 @@ class Walk:
             return
         self._seen.add(id(module))
         self.modules.add(module.__name__)
-        for name, value in sorted(vars(module).items()):
-            is_code = isinstance(value, (FunctionType, type)) or isinstance(_unwrap(value), FunctionType)
-            if not name.startswith("__") and (is_code or isinstance(value, (*_PLAIN, tuple, frozenset))):
-                yield name
-                yield from self.texts(value)
+        for variable_name, variable_value in sorted(vars(module).items()):
+            is_code = isinstance(variable_value, (FunctionType, type)) or isinstance(
+                _unwrap(variable_value), FunctionType
+            )
+            if not variable_name.startswith("__") and (
+                is_code or isinstance(variable_value, (*_PLAIN, tuple, frozenset))
+            ):
+                yield variable_name
+                yield from self.texts(variable_value)
 
     def _class_texts(self, cls: type) -> Iterator[str]:
         for base in cls.__bases__:
@@ -204,26 +208,26 @@ class Walk:
             if module.__name__ in visited or not self._is_users(module):
                 continue
             visited.add(module.__name__)
-            for name in dict.fromkeys(names):
-                value = vars(module).get(name)
-                if value is not None:
-                    yield from self.texts(value)
-                    modules += [value] if isinstance(value, ModuleType) else []
+            for attribute_name in dict.fromkeys(names):
+                attribute_value = vars(module).get(attribute_name)
+                if attribute_value is not None:
+                    yield from self.texts(attribute_value)
+                    modules += [attribute_value] if isinstance(attribute_value, ModuleType) else []
 
     def _imports(self, function: FunctionType) -> Iterator[ModuleType]:
         """Import the user's modules that a function would import when it is called, and yield them."""
         package = function.__globals__.get("__package__") or ""
         for code in codes_in(function.__code__):
             earlier_arguments: list[Any] = []
-            for step in dis.get_instructions(code):
-                if step.opname == "IMPORT_NAME":
+            for instruction in dis.get_instructions(code):
+                if instruction.opname == "IMPORT_NAME":
                     level, names = earlier_arguments[-2:]
-                    for name in (step.argval, *(f"{step.argval}.{name}" for name in names or ())):
+                    for name in (instruction.argval, *(f"{instruction.argval}.{name}" for name in names or ())):
                         module = self._module("." * level + name, package)
                         if module is not None:
                             yield module
-                if step.opname != "EXTENDED_ARG":
-                    earlier_arguments.append(step.argval)
+                if instruction.opname != "EXTENDED_ARG":
+                    earlier_arguments.append(instruction.argval)
 
     def _module(self, name: str, package: str) -> ModuleType | None:
         """Import and return the module ``name``, or return None if it is not the user's or does not exist.
@@ -268,7 +272,10 @@ def _describe_untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
 
 
 def _unwrap(thing: Any) -> Any:
-    """Return the function that ``thing`` wraps (by `functools.wraps`, a cache or numba), or None without a wrapper."""
+    """Return the function that ``thing`` wraps, or None if ``thing`` is not a wrapper.
+
+    A wrapper is made by `functools.wraps`, a cache or numba.
+    """
     if isinstance(thing, (FunctionType, type, ModuleType)):
         return None
     with suppress(Exception):

@@ -45,13 +45,18 @@ class Shares:
         if self._returned:
             return self._returned.popleft()
         points_left = len(self._numbers) - self._taken
-        size = min(points_left, self._size(self._goal_s), max(self._size(self._least_s), points_left // (2 * workers)))
-        positions = range(self._taken, self._taken + size)
-        self._taken += size
+        share_size = min(
+            points_left, self._size(self._goal_s), max(self._size(self._least_s), points_left // (2 * workers))
+        )
+        positions = range(self._taken, self._taken + share_size)
+        self._taken += share_size
         return [int(self._numbers[position * self._step % len(self._numbers)]) for position in positions]
 
     def record_time(self, points: int, seconds: float) -> None:
-        """Record that ``points`` finished points took ``seconds`` on their worker, to estimate the time of others."""
+        """Record that ``points`` finished points took ``seconds`` on their worker.
+
+        The time of later points is estimated from these records.
+        """
         self._points = self._points * _MEMORY + points
         self._seconds = self._seconds * _MEMORY + seconds
         self._measured += points
@@ -75,9 +80,10 @@ class Shares:
 
 
 def _stride(points: int) -> int:
-    """Return the step from one point to the next in running order: near the golden section of ``points``, coprime.
+    """Return the step between the numbers of points that run one after the other.
 
-    Since the step is coprime to ``points``, the number of points, such steps modulo ``points`` visit each point once.
+    ``points`` is the number of points. The step is near its golden section and coprime to it. So such steps modulo
+    ``points`` visit each point once.
     """
     step = max(1, round(points * _GOLDEN))
     while math.gcd(step, points) > 1:

@@ -50,19 +50,19 @@ def of_modules(names: Iterable[str]) -> dict[str, Source]:
     sources: dict[str, Source] = {}
     waiting_names, visited_names = list(names), {"__main__"}
     while waiting_names:
-        name = waiting_names.pop()
-        top_package, module = name.partition(".")[0], sys.modules.get(name)
-        if name in visited_names or not isinstance(module, ModuleType):
+        module_name = waiting_names.pop()
+        top_package, module = module_name.partition(".")[0], sys.modules.get(module_name)
+        if module_name in visited_names or not isinstance(module, ModuleType):
             continue
-        visited_names.add(name)
+        visited_names.add(module_name)
         if top_package not in is_users:
             is_users[top_package] = is_of_user(top_package)
         if not is_users[top_package]:
             continue
-        waiting_names += {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
+        waiting_names += {module_name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
         source = _source(module)
         if source is not None:
-            sources[name] = source
+            sources[module_name] = source
     return sources
 
 
@@ -75,33 +75,34 @@ def _module_of(value: Any) -> str:
 
 def _source(module: ModuleType) -> Source | None:
     """Return the source from which a module was loaded, or None if its text is not available."""
-    name, spec = module.__name__, module.__spec__
-    if name in _sent and _sent[name][0] is spec:
-        return _sent[name][1]
+    module_name, spec = module.__name__, module.__spec__
+    if module_name in _sent and _sent[module_name][0] is spec:
+        return _sent[module_name][1]
     source = _read(module)
     if source is not None and (was_edited(module) or not _is_current(module, source)):
         sentence = (
-            f"{source.path} was edited after the process of the sweep had loaded it; reload {name} (importlib.reload), "
+            f"{source.path} was edited after the process of the sweep had loaded it; "
+            f"reload {module_name} (importlib.reload), "
             "or restart that process (in a notebook: the kernel)"
         )
         return source._replace(text=_EDITED.format(sentence))
     if source is not None and spec is not None:
-        _sent[name] = spec, source
+        _sent[module_name] = spec, source
     return source
 
 
 def _read(module: ModuleType) -> Source | None:
     path = getattr(module, "__file__", None) or ""
     is_package = hasattr(module, "__path__")
-    text = None
+    source_text = None
     with suppress(Exception):
-        text = module.__loader__.get_source(module.__name__)  # type: ignore[union-attr]
-    if text is None and path.endswith(".py"):
+        source_text = module.__loader__.get_source(module.__name__)  # type: ignore[union-attr]
+    if source_text is None and path.endswith(".py"):
         with suppress(OSError, UnicodeError):
-            text = Path(path).read_text(encoding="utf-8")
-    if text is None and is_package and not path:
-        text = ""  # A namespace package has no file.
-    return None if text is None else Source(text, path, is_package)
+            source_text = Path(path).read_text(encoding="utf-8")
+    if source_text is None and is_package and not path:
+        source_text = ""  # A namespace package has no file.
+    return None if source_text is None else Source(source_text, path, is_package)
 
 
 def was_edited(module: Any) -> bool:
@@ -176,8 +177,8 @@ def install(sources: Mapping[str, Source]) -> None:
     """Import modules from ``sources`` from now on, and unload modules that were imported from earlier sources."""
     for finder in [finder for finder in sys.meta_path if isinstance(finder, Finder)]:
         sys.meta_path.remove(finder)
-        for name, module in list(sys.modules.items()):
+        for module_name, module in list(sys.modules.items()):
             if getattr(module, "__loader__", None) is finder:
-                del sys.modules[name]
+                del sys.modules[module_name]
     if sources:
         sys.meta_path.insert(0, Finder(sources))

@@ -31,6 +31,8 @@ class Sweep:
     (topologies, protocols, radios, workloads). A dictionary in place of a list gives the values names:
     ``{"topology": {"sparse": a, "dense": b}}``. The points are all combinations; the last axis varies fastest.
 
+    ``engine`` is "auto", "reference" or "fast", as for `Scenario.run`.
+
     ``measure`` is a function from a run to further metrics {name: number}, which become columns of the table. With a
     measure all runs record traces, which takes time and memory.
 
@@ -54,7 +56,7 @@ class Sweep:
         self._memory = MemoryStore()
 
     def remember(self, other: Sweep) -> None:
-        """Use the results that the sweep ``other`` holds in memory, and store new results there too."""
+        """Use the results that the sweep ``other`` holds in memory, and add the new results of this sweep to them."""
         self._memory = other._memory
 
     @property
@@ -91,7 +93,9 @@ class Sweep:
         in it is damaged.
         """
         if runner is not None and not callable(getattr(runner, "run", None)):
-            raise ScenarioError(f"runner is {runner!r}; it must be a ProcessRunner() or another object with run()")
+            raise ScenarioError(
+                f"the argument `runner` is {runner!r}; it must be a ProcessRunner() or another object with run()"
+            )
         if out is None and self.plan.keeps_traces:
             raise ScenarioError(
                 'the argument `out` is None; with keep="trace" it must be a folder for the traces: '
@@ -99,25 +103,32 @@ class Sweep:
             )
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
-        rows = store.open(plan, retry)
+        row_by_number = store.open(plan, retry)
         tracker = None
         try:
-            if len(rows) < len(plan):
-                rows = store.begin(rows)
-            numbers = [number for number in range(len(plan)) if number not in rows] if rows else range(len(plan))
-            runner = runner or default_runner(plan, len(numbers))
-            tracker = Progress(display_for(progress), len(plan), len(rows), getattr(runner, "doing", None))
-            for new_rows in _run_checked(plan, runner, numbers, tracker):
+            if len(row_by_number) < len(plan):
+                row_by_number = store.begin(row_by_number)
+            numbers_to_run = (
+                [number for number in range(len(plan)) if number not in row_by_number]
+                if row_by_number
+                else range(len(plan))
+            )
+            runner = runner or default_runner(plan, len(numbers_to_run))
+            tracker = Progress(display_for(progress), len(plan), len(row_by_number), getattr(runner, "doing", None))
+            for new_rows in _run_checked(plan, runner, numbers_to_run, tracker):
                 store.add(new_rows)
                 # Documents and traces are long, and the store has them.
-                rows.update((row.number, row._replace(document="", trace=b"")) for row in new_rows)
+                row_by_number.update((row.number, row._replace(document="", trace=b"")) for row in new_rows)
         except BaseException as error:
             close_error = _close_store(store)
             raise (_with_note(error, tracker, store.place, close_error) if tracker else error) from error.__cause__
         store.close()
-        tracker.close(_summary(tracker, len(numbers), store.place, plan.codes.untracked))
-        self._report_failures([rows[number] for number in sorted(rows) if rows[number].error], not numbers)
-        return SweepTable(plan, [rows[number] for number in range(len(plan))])
+        tracker.close(_summary(tracker, len(numbers_to_run), store.place, plan.codes.untracked))
+        self._report_failures(
+            [row_by_number[number] for number in sorted(row_by_number) if row_by_number[number].error],
+            not numbers_to_run,
+        )
+        return SweepTable(plan, [row_by_number[number] for number in range(len(plan))])
 
     def _report_failures(self, failed: list[Row], is_stored: bool) -> None:
         if not failed:
@@ -138,12 +149,12 @@ def _run_checked(plan: Plan, runner: Runner, numbers: Sequence[int], tracker: Pr
     is_missing = bytearray(len(plan))
     for number in numbers:
         is_missing[number] = 1
-    for rows in runner.run(plan, numbers, tracker.update) if numbers else ():
-        for row in rows:
+    for new_rows in runner.run(plan, numbers, tracker.update) if numbers else ():
+        for row in new_rows:
             is_missing[row.number] = 0
             _check_code(plan, row, runner)
-        yield rows
-        tracker.advance(len(rows), sum(row.error is not None for row in rows))
+        yield new_rows
+        tracker.advance(len(new_rows), sum(row.error is not None for row in new_rows))
     missing_points = is_missing.count(1)
     if missing_points:
         first_missing = plan.text_of(is_missing.index(1))
@@ -196,11 +207,11 @@ def _with_note(
 
 
 def _summary(tracker: Progress, points_run: int, place: str, untracked: Sequence[str]) -> str:
-    text = f"sweep: {tracker.total} points, {points_run} run in {format_duration(tracker.elapsed_s)}"
+    summary_text = f"sweep: {tracker.total} points, {points_run} run in {format_duration(tracker.elapsed_s)}"
     if points_run < tracker.total:
-        text += f", {tracker.total - points_run} already in {place}"
-    text += f", {tracker.failed} failed" if tracker.failed else ""
+        summary_text += f", {tracker.total - points_run} already in {place}"
+    summary_text += f", {tracker.failed} failed" if tracker.failed else ""
     if untracked:
         others_text = f" and {len(untracked) - _MOST_NAMED} more" if len(untracked) > _MOST_NAMED else ""
-        text += f"; changes of these are not detected: {', '.join(untracked[:_MOST_NAMED])}{others_text}"
-    return text
+        summary_text += f"; changes of these are not detected: {', '.join(untracked[:_MOST_NAMED])}{others_text}"
+    return summary_text

@@ -1,4 +1,4 @@
-"""The results of a sweep: one row per point, in the order of the plan."""
+"""The table of a sweep's results: one row per point, in the order of the plan."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SweepTable:
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The names of all metrics: first those that every run has, in their usual order, then the others by name."""
+        """The names of all metrics: first the metrics of every run, in their usual order, then the others by name."""
         names = {name for row in self.rows for name in row.metrics}
         return (*(name for name in COMMON if name in names), *sorted(names - set(COMMON)))
 
@@ -61,8 +61,8 @@ class SweepTable:
         columns["version"] = [row.version for row in self.rows]
         columns["wall_s"] = [row.wall_s for row in self.rows]
         columns["error"] = [row.error for row in self.rows]
-        for name in self.metrics:
-            columns[name] = [_metric(row, name) for row in self.rows]
+        for metric_name in self.metrics:
+            columns[metric_name] = [_metric(row, metric_name) for row in self.rows]
         return pd.DataFrame(columns)
 
     @property
@@ -71,7 +71,7 @@ class SweepTable:
         return [path for path in self.axes if self._frame[path].nunique(dropna=False) > 1]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame with one row per point.
+        """Return a pandas DataFrame with one row per point.
 
         Columns: point, each axis, seed, scenario (hash), engine, version, wall_s, error, each metric. ``version`` is
         the version of the workbench that ran the point. ``error`` is None, or the reason for a failure; then metrics
@@ -81,7 +81,7 @@ class SweepTable:
 
     @property
     def failed(self) -> pd.DataFrame:
-        """A pandas frame of the points that failed: their point key, axes, seed and error."""
+        """A pandas DataFrame of the points that failed: their point key, axes, seed and error."""
         frame = self._frame
         return frame.loc[frame["error"].notna(), ["point", *dict.fromkeys((*self.axes, "seed")), "error"]]
 
@@ -105,10 +105,10 @@ class SweepTable:
 
     def _check(self, x: str, y: str, by: str | None) -> None:
         varied_paths = tuple(dict.fromkeys((*self.axes, "seed")))
-        for name in (x,) if by is None else (x, by):
-            if name not in varied_paths:
+        for axis_path in (x,) if by is None else (x, by):
+            if axis_path not in varied_paths:
                 raise ParameterError(
-                    f"{name!r} was not varied in this sweep{meant(name, varied_paths)}; "
+                    f"{axis_path!r} was not varied in this sweep{meant(axis_path, varied_paths)}; "
                     f"its axes are {', '.join(varied_paths)}"
                 )
         if x == by:
@@ -175,8 +175,8 @@ class Texts(NamedTuple):
 def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> Texts:
     """Return the texts of a chart of means of ``y`` over ``x``, with a line for each value of ``by``.
 
-    ``varied`` has the paths with more than one value. The note names the paths over which the means are computed: all
-    of ``varied`` except ``x`` and ``by``.
+    ``varied`` has the paths of the parameters that have more than one value in the sweep of ``plan``. The note names
+    the paths over which the means are computed: all of ``varied`` except ``x`` and ``by``.
     """
     averaged_paths = [path for path in varied if path not in (x, by)]
     averaged_text = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in averaged_paths)
@@ -219,14 +219,14 @@ def name_of(column: str, plan: Plan) -> str:
     """Return a column's name for a chart's axis, with its unit if known: "protocol.ttl" -> "ttl (hops)"."""
     if column in _NAMES:
         return _NAMES[column]
-    name = column.rpartition(".")[2]
+    plain_name = column.rpartition(".")[2]
     unit = _parameter_unit(column, plan)
     for suffix, meaning in _UNITS:
-        if name.endswith(suffix):
-            name, unit = name.removesuffix(suffix), meaning
+        if plain_name.endswith(suffix):
+            plain_name, unit = plain_name.removesuffix(suffix), meaning
             break
-    text = name.replace("_", " ")
-    return f"{text} ({unit})" if unit else text
+    name_text = plain_name.replace("_", " ")
+    return f"{name_text} ({unit})" if unit else name_text
 
 
 def _parameter_unit(column: str, plan: Plan) -> str:
@@ -243,14 +243,16 @@ def _parameter_unit(column: str, plan: Plan) -> str:
 def chart_lines(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]]:
     """Return the lines of a chart, one per value of ``by``: dicts with name, x, y, low and high for `views.line_chart`.
 
-    ``summary`` is a frame of `SweepTable.summary`.
+    ``summary`` is a table that `SweepTable.summary` returned.
 
     Raises ParameterError if ``x`` is not numeric.
     """
     import pandas as pd
 
     if not pd.api.types.is_numeric_dtype(summary[x]) or pd.api.types.is_bool_dtype(summary[x]):
-        raise ParameterError(f"{x} has the value {summary[x][0]!r}; lines need numbers along x, so use plot() instead")
+        raise ParameterError(
+            f"{x} has the value {summary[x][0]!r}; lines need numbers on the x axis, so use plot() instead"
+        )
     columns = {"x": x, "y": "mean", "low": "low", "high": "high"}
     return [
         {"name": str(name), **{key: rows[column].tolist() for key, column in columns.items()}}

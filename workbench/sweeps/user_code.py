@@ -87,9 +87,9 @@ def piece(name: str, code_object: Any) -> Piece:
     """
     walk = Walk([package_of(code_object)])
     is_of_package = package_of(code_object) == PACKAGE  # A measure of this package, which a walk does not enter.
-    texts = [*walk.texts(code_object), *([_sources(code_object.__module__)] if is_of_package else [])]
-    protocols = {protocol for text in texts for protocol in _PROTOCOL.findall(text)}
-    return Piece(_digest([name, *texts]), tuple(sorted(protocols)), tuple(walk.untracked))
+    code_texts = [*walk.texts(code_object), *([_sources(code_object.__module__)] if is_of_package else [])]
+    protocols = {protocol for text in code_texts for protocol in _PROTOCOL.findall(text)}
+    return Piece(_digest([name, *code_texts]), tuple(sorted(protocols)), tuple(walk.untracked))
 
 
 def name_of(measure: Callable[..., Any] | None) -> str:
@@ -116,8 +116,9 @@ def _digest(texts: Iterable[str]) -> str:
 def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] | None = None) -> bytes:
     """Return ``work``, such as a plan, and the user's code as bytes, which a worker reads with `unpack`.
 
-    The bytes contain classes and functions by value, the user's attribute keys, and Python's search path. Networks are
-    also sent by value, so a worker needs neither the user's modules nor the data of a testbed.
+    The bytes contain classes and functions by value, the user's attribute keys, and Python's search path. ``protocols``
+    and ``measure`` are those of the sweep, from which the user's code is collected. Networks are also sent by value, so
+    a worker needs neither the user's modules nor the data of a testbed.
     """
     from pyspark import cloudpickle
 
@@ -134,17 +135,17 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] |
     plugin_metrics = [(name, module.measure, module.LOOKS_AT) for name, module in plugins.load_all("metrics").items()]
     code_objects = [*code_by_name.values(), *([] if measure is None else [measure])]
     walk = _walk(code_objects)
-    content = (work, registrations, modules, plugin_metrics, _user_keys())
+    packed_objects = (work, registrations, modules, plugin_metrics, _user_keys())
     try:
         with _pickling_by_value(cloudpickle, walk.packages):
-            packed = cloudpickle.dumps(content)
+            packed = cloudpickle.dumps(packed_objects)
     except Exception:
         # A helper module may contain a lock, for example. Then a worker imports its source.
         direct_packages = set(map(package_of, code_objects))
         if walk.packages <= direct_packages:
             raise
         with _pickling_by_value(cloudpickle, direct_packages):
-            packed = cloudpickle.dumps(content)
+            packed = cloudpickle.dumps(packed_objects)
     module_sources = sources.of_modules(walk.modules)
     return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], module_sources, packed))
 
@@ -158,7 +159,7 @@ def pickle_functions(code_objects: Mapping[str, Callable[..., Any]]) -> bytes:
 
 
 def _walk(code_objects: Iterable[Any]) -> Walk:
-    """Search all code to which these functions and classes refer; return the finished search, a `Walk`."""
+    """Search all code to which ``code_objects``, functions and classes, refer; return the finished search, a `Walk`."""
     code_objects = list(code_objects)
     walk = Walk(map(package_of, code_objects))
     for code_object in code_objects:
@@ -177,14 +178,14 @@ def unpack(packed: bytes) -> Any:
 
     Modules that were received with an earlier plan are unloaded.
     """
-    path, module_sources, content = pickle.loads(packed)
+    path, module_sources, pickled_objects = pickle.loads(packed)
     # Modules of the previous plan may have the same names.
     sys.path[:] = [folder for folder in sys.path if folder not in _added_path]
     _added_path[:] = [folder for folder in path if folder not in sys.path]
     sys.path += _added_path
     sources.install(module_sources)
-    work, registrations, modules, plugin_metrics, keys = pickle.loads(content)
-    for number, name, type_, unit, steps, minimum, maximum in keys:
+    work, registrations, modules, plugin_metrics, user_keys = pickle.loads(pickled_objects)
+    for number, name, type_, unit, steps, minimum, maximum in user_keys:
         attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
     for register, name, make in registrations:
         register(name, make)
@@ -200,7 +201,7 @@ def unpack(packed: bytes) -> Any:
 def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
     """Give the metrics module ``name`` the attributes that it has in the process of the sweep.
 
-    ``measure`` is its function; ``looks_at`` names the events that this function reads. A missing module is created.
+    ``measure`` is the module's function; ``looks_at`` names the events that it reads. A missing module is created.
     """
     try:
         module = importlib.import_module(name)
@@ -210,7 +211,7 @@ def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str
 
 
 def _user_keys() -> list[tuple[Any, ...]]:
-    """Return the attribute keys that the user has registered, as plain tuples."""
+    """Return the attribute keys that the user has registered, each as a plain tuple of its fields."""
     key_numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
     # A key that is not registered has its number as name.
     return [tuple(key) for key in map(attributes.key_of, key_numbers) if key.name != str(key.number)]
@@ -218,7 +219,7 @@ def _user_keys() -> list[tuple[Any, ...]]:
 
 @contextmanager
 def _pickling_by_value(cloudpickle: ModuleType, packages: Iterable[str]) -> Iterator[None]:
-    """Make cloudpickle store objects of these packages by value, not by name, inside the context."""
+    """Make cloudpickle store objects of ``packages`` by value, not by name, inside the context."""
     packages = set(packages) - {"__main__", PACKAGE}
     registered_names = cloudpickle.list_registry_pickle_by_value()
     modules = [sys.modules[name] for name in packages - registered_names if name in sys.modules]

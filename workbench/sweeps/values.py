@@ -99,8 +99,10 @@ def _describe(value: Any) -> str:
     if isinstance(value, Protocol):
         return repr(value).removesuffix("()")
     if isinstance(value, Item):
-        ((kind, content),) = to_dict(value).items()
-        return f"{kind}({', '.join(f'{name}={content[name]}' for name in ('at', 'what') if name in content)})"
+        ((type_name, item_fields),) = to_dict(value).items()
+        return (
+            f"{type_name}({', '.join(f'{name}={item_fields[name]}' for name in ('at', 'what') if name in item_fields)})"
+        )
     if isinstance(value, (list, tuple)):
         return " + ".join(str(label(item)) for item in value) or "none"
     return "none" if value is None else repr(value)

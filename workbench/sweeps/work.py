@@ -96,7 +96,10 @@ def to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
 
 
 def to_batch_of_all(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Convert result rows to one Arrow batch (`ROW_SCHEMA`); a row that Arrow cannot store becomes a failed point."""
+    """Convert result rows to one Arrow batch (`ROW_SCHEMA`).
+
+    A row that Arrow cannot store is replaced by the row of a failed point.
+    """
     try:
         return to_batch(rows)
     except Exception:
@@ -126,11 +129,11 @@ def run_point(plan: Plan, number: int) -> Row:
     begin, loaded_s = time.perf_counter(), code_cache.loading_s()
     try:
         run = runner.play(scenario, plan.engine, "trace" if plan.measure or plan.keeps_traces else "metrics")
-        metrics = {str(name): float(value) for name, value in run.metrics.items()}
+        metrics = {str(metric_name): float(value) for metric_name, value in run.metrics.items()}
         if plan.measure is not None:
             metrics.update(_call_measure(plan.measure, run, metrics))
-        for name in metrics:
-            _check_name(name)
+        for metric_name in metrics:
+            _check_name(metric_name)
         trace = pack(run.trace) if plan.keeps_traces else b""
         row = row._replace(engine=run.engine, metrics=metrics, trace=trace)
     except Exception as error:
@@ -150,11 +153,11 @@ def _begin_row(plan: Plan, number: int) -> tuple[Scenario | None, Row]:
     try:
         scenario = plan.scenario_of(number)
         code = plan.codes.digest(scenario.protocol)
-        fields = scenario.hash, scenario.to_json(indent=None), scenario.seed, code
+        identity_fields = scenario.hash, scenario.to_json(indent=None), scenario.seed, code
     except Exception as error:
-        fields = "", "", plan.seed_of(number), ""
-        return None, Row(number, *fields, plan.engine, 0.0, 0.0, _describe_error(error), {}, _versions())
-    return scenario, Row(number, *fields, plan.engine, 0.0, 0.0, None, {}, _versions())
+        identity_fields = "", "", plan.seed_of(number), ""
+        return None, Row(number, *identity_fields, plan.engine, 0.0, 0.0, _describe_error(error), {}, _versions())
+    return scenario, Row(number, *identity_fields, plan.engine, 0.0, 0.0, None, {}, _versions())
 
 
 @cache
@@ -177,12 +180,14 @@ def _first_imports_s() -> float:
 def _call_measure(measure: Measure, run: Any, metrics: dict[str, float]) -> dict[str, float]:
     measured = measure(run)
     try:
-        metric_values = {str(name): float(value) for name, value in measured.items()}
+        metric_values = {str(metric_name): float(value) for metric_name, value in measured.items()}
     except (AttributeError, TypeError, ValueError):
         raise ScenarioError(f"the measure returned {measured!r:.80}; it must return {{name: number}}") from None
-    for name in metric_values:
-        if name in metrics:
-            raise ScenarioError(f"the measure returned the metric {name}, which every run has already; rename it")
+    for metric_name in metric_values:
+        if metric_name in metrics:
+            raise ScenarioError(
+                f"the measure returned the metric {metric_name}, which every run has already; rename it"
+            )
     return metric_values
 
 
@@ -200,11 +205,13 @@ def _describe_error(error: Exception) -> str:
     """
     if isinstance(error, WorkbenchError) and error.__cause__ is None:
         return _shorten(_message_of(error))
-    text = _message_of(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_message_of(error)}"
+    error_text = (
+        _message_of(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_message_of(error)}"
+    )
     if isinstance(error.__cause__ or error, MemoryError):
-        text = f"{OUT_OF_MEMORY}: the point exceeded its limit (memory_MB of the runner); {text}"
+        error_text = f"{OUT_OF_MEMORY}: the point exceeded its limit (memory_MB of the runner); {error_text}"
     last_frame = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
-    return f"{_shorten(text)} (in {last_frame.name}, {last_frame.filename} line {last_frame.lineno})"
+    return f"{_shorten(error_text)} (in {last_frame.name}, {last_frame.filename} line {last_frame.lineno})"
 
 
 def _message_of(error: Exception) -> str:

@@ -1,8 +1,8 @@
 """Edited networks: moved, added and removed nodes, and links with other delivery ratios.
 
-Every function returns a new network in normal form (graphs.py) and leaves its argument unchanged. A scenario file has a
-generated network as its recipe, the name and arguments of its generator. An edited network is stored with all its nodes
-and links instead. A moved node keeps its links: positions only determine where nodes are drawn, and links come from a
+Every function returns a new network in normal form (graphs.py) and leaves its argument unchanged. A scenario file
+stores a generated network as its recipe: the name and arguments of the generator. It stores an edited network as lists
+of nodes and links. A moved node keeps its links: positions only determine where nodes are drawn, and links come from a
 generator.
 
 `linked_again` applies the rule of a generator to an edited network: links within a radius, or by radio propagation.
@@ -85,7 +85,7 @@ def next_node(graph: nx.DiGraph) -> int:
 
 
 def without(graph: nx.DiGraph, nodes: Iterable[int] = (), links: Iterable[Link] = ()) -> nx.DiGraph:
-    """Return the network without some nodes and their links, and without both directions of some links.
+    """Return the network without ``nodes`` and their links, and without both directions of ``links``.
 
     Raises ParameterError for an unknown node, or if no node would remain. Unknown links are ignored.
     """
@@ -93,10 +93,10 @@ def without(graph: nx.DiGraph, nodes: Iterable[int] = (), links: Iterable[Link] 
     _find_rows(arrays, removed_nodes)
     if len(removed_nodes) == len(arrays.nodes):
         raise ParameterError("`nodes` lists all nodes of the network; at least one must remain")
-    ends = np.array(sorted(removed_nodes), dtype=np.int64)
-    is_retained_node = ~np.isin(arrays.nodes, ends)
+    arc_ends = np.array(sorted(removed_nodes), dtype=np.int64)
+    is_retained_node = ~np.isin(arrays.nodes, arc_ends)
     removed_arcs = {pair for a, b in links for pair in ((a, b), (b, a))}
-    is_retained_arc = ~np.isin(arrays.arcs, ends).any(axis=1)
+    is_retained_arc = ~np.isin(arrays.arcs, arc_ends).any(axis=1)
     if removed_arcs:
         is_retained_arc &= np.array([tuple(arc) not in removed_arcs for arc in arrays.arcs.tolist()], dtype=bool)
     remaining_arrays = Arrays(
@@ -128,7 +128,7 @@ def with_links(graph: nx.DiGraph, pdr: Mapping[Link, float]) -> nx.DiGraph:
 def _build_edited(graph: nx.DiGraph, arrays: Arrays, placed: set[int] | frozenset[int] = frozenset()) -> nx.DiGraph:
     """Return the network of changed ``arrays``, with the walls and name of ``graph``, the network before the edit.
 
-    ``placed``: nodes with a new position, which positions_estimated and positions_moved no longer list.
+    ``placed``: nodes with a new position; they are removed from the attributes positions_estimated and positions_moved.
     """
     attributes: dict[str, Any] = {key: graph.graph[key] for key in ("walls", "name") if key in graph.graph}
     for key in ("positions_estimated", "positions_moved"):
@@ -139,7 +139,7 @@ def _build_edited(graph: nx.DiGraph, arrays: Arrays, placed: set[int] | frozense
 
 
 def _find_rows(arrays: Arrays, nodes: Iterable[int]) -> list[int]:
-    """Return the row of each node in ``arrays``. Raises ParameterError for an unknown node."""
+    """Return the index of each of ``nodes`` in the arrays of a network. Raises ParameterError for an unknown node."""
     row = {node: index for index, node in enumerate(arrays.nodes.tolist())}
     for node in nodes:
         if node not in row:

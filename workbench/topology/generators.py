@@ -143,8 +143,8 @@ def from_positions(
     position_of_node = read_positions(positions)
     nodes = np.array(sorted(position_of_node))
     positions_m = round_positions([position_of_node[node] for node in nodes.tolist()])
-    rows = [[node, x, y] for node, (x, y) in zip(nodes.tolist(), positions_m.tolist(), strict=True)]
-    recipe: dict[str, Any] = {"kind": "from_positions", "positions": rows}
+    position_rows = [[node, x, y] for node, (x, y) in zip(nodes.tolist(), positions_m.tolist(), strict=True)]
+    recipe: dict[str, Any] = {"kind": "from_positions", "positions": position_rows}
     if propagation is None:
         radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
         return _build_lossless(
@@ -171,7 +171,7 @@ def as_propagation(value: object, default: Propagation) -> Propagation:
     default_values = asdict(default)
     if not isinstance(value, Mapping) or not set(value) <= set(default_values):
         raise ParameterError(
-            f"propagation is {value!r:.60}; it must be a Propagation, or a mapping with some of the keys "
+            f"`propagation` is {value!r:.60}; it must be a Propagation, or a mapping with keys among "
             f"{', '.join(default_values)}."
         )
     return Propagation(**{**default_values, **value})
@@ -192,7 +192,10 @@ def _check_area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[
 
 
 def _random_positions(arguments: dict[str, Any], attempt: int) -> np.ndarray:
-    """Return random positions (n, 2): the random numbers 2i and 2i + 1 of this attempt are node i's x and y."""
+    """Return random positions (n, 2) in m; node i's x and y come from the random numbers 2i and 2i + 1.
+
+    ``arguments`` are the generator's arguments. The random numbers depend on its seed and on the number ``attempt``.
+    """
     key = key_of((arguments["seed"], attempt), POSITION)
     shares = uniforms(key, np.arange(2 * arguments["nodes"])).reshape(-1, 2)
     return round_positions(shares * (arguments["width_m"], arguments["height_m"]))
@@ -222,7 +225,8 @@ def _describe_disconnected(arguments: dict[str, Any], radius_m: float) -> str:
 def _find_sufficient_radius(arguments: dict[str, Any], radius_m: float) -> float | None:
     """Return a radius in m, above ``radius_m``, at which the first random placement of the nodes is connected.
 
-    The radius is increased in steps of 10 %. Returns None if the network would exceed the limit of arcs.
+    ``arguments``: the generator's arguments. The radius is increased in steps of 10 %. Returns None if the network
+    would have more arcs than allowed.
     """
     nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
     positions = _random_positions(arguments, 0)

@@ -101,7 +101,7 @@ def digest(graph: nx.Graph) -> str:
 
 
 def digest_of(arrays: Arrays) -> str:
-    """Return the digest of a topology given as arrays."""
+    """Return the digest (SHA-256, hex) of a topology that is given as arrays."""
     sha = hashlib.sha256(b"topology 1 %d %d " % (len(arrays.nodes), len(arrays.arcs)))
     for numbers, steps in (
         (arrays.nodes, 1),
@@ -153,7 +153,7 @@ def to_arrays(graph: nx.Graph) -> Arrays:
 
 
 def check_walls(walls: Any) -> list[tuple[Any, ...]]:
-    """Return walls as [((x0, y0), (x1, y1)), ...] of floats in metres. Raises ScenarioError otherwise."""
+    """Return ``walls`` as [((x0, y0), (x1, y1)), ...] of floats in m. Raises ScenarioError if they are not segments."""
     try:
         ends = np.array([[[float(x) for x in end] for end in wall] for wall in walls], dtype=float)
         ends = ends.reshape(-1, 2, 2) if ends.size == 0 else ends

@@ -87,14 +87,14 @@ def _hops_to_pivots(graph: nx.Graph, nodes: list[int]) -> np.ndarray:
     In small networks every node is a pivot. Otherwise each pivot is the node farthest from the earlier pivots. A node
     without a path to a pivot counts as one hop farther than all others.
     """
-    index = {node: row for row, node in enumerate(nodes)}
+    row_of_node = {node: row for row, node in enumerate(nodes)}
     pivots = len(nodes) if len(nodes) <= _SMALL else _PIVOTS
     hops = np.full((len(nodes), pivots), np.nan)
     hops_to_nearest_pivot = np.full(len(nodes), np.inf)
     for column in range(pivots):
         pivot = column if pivots == len(nodes) else (int(np.argmax(hops_to_nearest_pivot)) if column else 0)
         for node, distance in nx.single_source_shortest_path_length(graph, nodes[pivot]).items():
-            hops[index[node], column] = distance
+            hops[row_of_node[node], column] = distance
         hops_to_nearest_pivot = np.minimum(
             hops_to_nearest_pivot, np.where(np.isnan(hops[:, column]), np.inf, hops[:, column])
         )

@@ -25,10 +25,11 @@ def from_links(path_or_frame: object, positions: object = None, min_pdr: float =
     """Return a network from measured links: a CSV file or DataFrame with columns transmitter, receiver, pdr (0 to 1).
 
     Every node in the table becomes a node. A row with pdr 0 or below ``min_pdr`` gives no arc; each direction is an arc
-    of its own. ``positions`` is as for ``from_positions``. Nodes without a position are placed among the neighbors that
-    they hear best (``graph.graph["positions_estimated"]``); without any positions all nodes are laid out. A table from
-    `workbench.pipelines.links` has counts, heard and sent, and may have several rows for a link, for channels or time
-    intervals: their pdr is averaged, weighted by sent. Raises DataError that names file, row and column of the error.
+    of its own. ``positions``: {node: (x_m, y_m)}, or a table (CSV file or DataFrame) with columns node, x_m, y_m. Nodes
+    without one are placed among the neighbors that they hear best (``graph.graph["positions_estimated"]``); without any
+    positions all nodes are laid out. A table from `workbench.pipelines.links` has counts, heard and sent, and may have
+    several rows for a link, for channels or time intervals: their pdr is averaged, weighted by sent. Raises DataError
+    that names file, row and column of the error.
     """
     min_pdr = number("min_pdr", min_pdr, 0, 1)
     links = read_links(path_or_frame)
@@ -46,15 +47,16 @@ def testbed(
 ) -> nx.DiGraph:
     """Return the measured links of a testbed: "strasbourg" (64 nodes), "lille" (224), or "intel-lab" (54).
 
-    name            also "iotlab/strasbourg", ...; ``workbench.datasets.describe()`` lists the data sets on this machine
-    min_pdr         links that deliver less give no arc
-    max_range_m     longer links give no arc (distance in space, by the measured positions)
+    name            also "iotlab/strasbourg", ...; ``workbench.datasets.describe()`` lists the names of all data sets
+    min_pdr         links with a lower delivery ratio are left out
+    max_range_m     longer links (distance in space, by the measured positions) are left out; None: no limit
     attenuation_dB  reduction of every mote's transmit power: each delivery ratio is multiplied by the share of frames
                     that a mean link of its length would keep (``Propagation``'s defaults)
 
     The IoT-LAB sites are single rooms in which nearly all nodes hear each other (in Strasbourg all 4,032 links
     deliver 70 % or more), so a multi-hop network needs ``max_range_m`` or ``attenuation_dB``. Strasbourg with
-    ``max_range_m=4`` has a diameter of 7 hops (12 neighbors each), with ``attenuation_dB=36`` of 4 (21 neighbors).
+    ``max_range_m=4`` has a diameter of 7 hops and 12 neighbors per node. With ``attenuation_dB=36`` its diameter is 4
+    hops, with 21 neighbors per node.
 
     Nodes with unknown positions are placed among the neighbors that they hear best
     (``graph.graph["positions_estimated"]``). Of nodes above each other, the higher are drawn shifted
@@ -78,20 +80,20 @@ def testbed(
 
 def _read_testbed(name: str) -> tuple[list[tuple[int, int, float]], dict[int, tuple[float, float, float]]]:
     """Return the links (transmitter, receiver, pdr) and the positions {node: (x_m, y_m, z_m)} of a testbed."""
-    files = datasets.find(name, "links")
+    testbed_files = datasets.find(name, "links")
     if name == "intel-lab":
-        rows = datasets.intel_connectivity(files["links"]).itertuples(index=False)
-        links = [(row.transmitter, row.receiver, row.pdr) for row in rows if row.pdr > 0]
-        frame = datasets.intel_positions(files["positions"]) if "positions" in files else None
-        rows = () if frame is None else frame.itertuples(index=False)
-        return links, {row.node: (row.x_m, row.y_m, 0.0) for row in rows}
+        table_rows = datasets.intel_connectivity(testbed_files["links"]).itertuples(index=False)
+        links = [(row.transmitter, row.receiver, row.pdr) for row in table_rows if row.pdr > 0]
+        position_table = datasets.intel_positions(testbed_files["positions"]) if "positions" in testbed_files else None
+        table_rows = () if position_table is None else position_table.itertuples(index=False)
+        return links, {row.node: (row.x_m, row.y_m, 0.0) for row in table_rows}
     positions_3d_m = {}
-    if "positions" in files:
-        flat_positions = read_positions(files["positions"])
-        rows = read_rows(files["positions"], ("node", "z_m"), "positions")
-        heights = {int(row.values[0]): row.values[1] for row in rows}
+    if "positions" in testbed_files:
+        flat_positions = read_positions(testbed_files["positions"])
+        table_rows = read_rows(testbed_files["positions"], ("node", "z_m"), "positions")
+        heights = {int(row.values[0]): row.values[1] for row in table_rows}
         positions_3d_m = {node: (x, y, _parse_height(heights[node])) for node, (x, y) in flat_positions.items()}
-    return read_links(files["links"]), positions_3d_m
+    return read_links(testbed_files["links"]), positions_3d_m
 
 
 def _parse_height(text: Any) -> float:

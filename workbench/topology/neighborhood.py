@@ -64,7 +64,7 @@ def _pairs_across(
 
 
 def _expand(sorted_nodes: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return the pairs of ``sorted_nodes[index[i]]`` with each of ``sorted_nodes[first[i] : first[i] + count[i]]``."""
+    """Return, for each i, pairs of ``sorted_nodes[index[i]]`` and ``sorted_nodes[first[i] : first[i] + count[i]]``."""
     pair_count = int(count.sum())
     if pair_count > 2 * MOST_ARCS:
         raise ParameterError(

@@ -92,10 +92,10 @@ Segment = list[tuple[float, float]]
 
 
 class Floor:
-    """A random floor plan, with ``columns`` modules on each side of the corridor.
+    """A random floor plan: rooms on both sides of a corridor, made of square modules of 6 m x 6 m.
 
-    A module is a square of 6 m x 6 m; a room consists of one or several modules. ``draw`` is (seed, attempt), which
-    determines the plan. ``walls`` (w, 2, 2) has the end points of the walls in m.
+    ``columns`` is the number of modules on each side; a room consists of one or several modules. ``draw`` is (seed,
+    attempt), which determines the plan. ``walls`` (w, 2, 2) has the end points of the walls in m.
     """
 
     module_m, depth_m, corridor_m = 6.0, 6.0, 2.4

@@ -115,13 +115,13 @@ def of_network(graph: nx.DiGraph) -> dict[str, Parameter]:
     if recipe is None:
         return {}
     kind, present_values = recipe["kind"], values_of(recipe["kind"], recipe)
-    table = {entry.name: entry for entry in table_of(kind)}
-    table |= {f"propagation.{entry.name}": entry for entry in PROPAGATION.get(kind, ())}
+    parameters = {entry.name: entry for entry in table_of(kind)}
+    parameters |= {f"propagation.{entry.name}": entry for entry in PROPAGATION.get(kind, ())}
     unset_arguments = {name for name, value in recipe.items() if value is None}
     return {
-        f"topology.{path}": table[path]._replace(default=present_values[table[path].name])
+        f"topology.{path}": parameters[path]._replace(default=present_values[parameters[path].name])
         for path in argument_paths(recipe)
-        if path in table and path not in unset_arguments
+        if path in parameters and path not in unset_arguments
     }
 
 
@@ -139,11 +139,11 @@ def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, A
 
 
 def generate(kind: str, values: Mapping[str, Any], name: str = "") -> nx.DiGraph:
-    """Return the network that generator ``kind`` makes with ``values``, {parameter: value} as in `values_of`.
+    """Return the network that generator ``kind`` makes with the arguments ``values``, {parameter: value}.
 
     ``name``: the name of the testbed, if ``kind`` is "testbed".
 
-    Raises ParameterError and DataError as the generator does.
+    Raises the generator's errors: ParameterError for an invalid value, DataError for missing data of a testbed.
     """
     if kind == "testbed":
         return testbed(name, **{**values, "max_range_m": values["max_range_m"] or None})

@@ -194,7 +194,7 @@ def link_keys(draw: tuple[int, int], purpose: int, transmitters: npt.ArrayLike, 
 def uniforms(keys: int | np.ndarray, counters: npt.ArrayLike) -> np.ndarray:
     """Return uniform random numbers in [0, 1), each determined by a key and a counter.
 
-    ``keys`` and ``counters`` are broadcast. The numbers equal ``draws.uniform(key, counter)``.
+    ``keys`` and ``counters`` are combined by numpy's broadcasting. The numbers equal ``draws.uniform(key, counter)``.
     """
     counters = np.atleast_1d(np.asarray(counters)).astype(np.uint64)
     random_bits = mix64(np.asarray(keys, dtype=np.uint64) + (counters + np.uint64(1)) * _GOLDEN)

@@ -151,12 +151,12 @@ def regenerated(graph: nx.Graph, changes: Mapping[str, Any]) -> nx.DiGraph:
             )
         arguments[name] = value
     try:
-        text = json.dumps(new_recipe)
+        recipe_json = json.dumps(new_recipe)
     except (TypeError, ValueError, RecursionError):
         raise ScenarioError(
             f"The changes of the topology are {changes!r:.60}; their values must be numbers or texts."
         ) from None
-    return _generate_once(text)
+    return _generate_once(recipe_json)
 
 
 def argument_paths(recipe: Mapping[str, Any]) -> list[str]:
@@ -245,14 +245,19 @@ def _read_positions(name: str, rows: Any) -> list[tuple[int, tuple[float, float]
     if not isinstance(rows, list) or not rows:
         raise ScenarioError(f"In a stored topology {name} must be a list of [node, x_m, y_m] with at least one node.")
     position_of_node: dict[int, tuple[float, float]] = {}
-    for index, row in enumerate(rows):
-        are_numbers = isinstance(row, list) and len(row) == 3 and _is_node(row[0]) and all(map(_is_finite, row[1:]))
-        position = coordinates(row[1:]) if are_numbers else None
+    for index, node_row in enumerate(rows):
+        are_numbers = (
+            isinstance(node_row, list)
+            and len(node_row) == 3
+            and _is_node(node_row[0])
+            and all(map(_is_finite, node_row[1:]))
+        )
+        position = coordinates(node_row[1:]) if are_numbers else None
         if position is None:
-            raise ScenarioError(f"Entry {index} of {name} is {row!r:.60}; it must be [node, x_m, y_m].")
-        if row[0] in position_of_node:
-            raise ScenarioError(f"Entry {index} of {name} repeats node {row[0]}; each node must be listed once.")
-        position_of_node[row[0]] = position
+            raise ScenarioError(f"Entry {index} of {name} is {node_row!r:.60}; it must be [node, x_m, y_m].")
+        if node_row[0] in position_of_node:
+            raise ScenarioError(f"Entry {index} of {name} repeats node {node_row[0]}; each node must be listed once.")
+        position_of_node[node_row[0]] = position
     return list(position_of_node.items())
 
 
@@ -260,18 +265,28 @@ def _check_links(rows: Any, nodes: set[int]) -> list[list[Any]]:
     if not isinstance(rows, list):
         raise ScenarioError("The topology's links must be a list of [transmitter, receiver, pdr].")
     known_links: set[tuple[int, int]] = set()
-    for index, row in enumerate(rows):
-        if not (isinstance(row, list) and len(row) == 3 and all(map(_is_finite, row)) and 0 <= row[2] <= 1):
+    for index, link_row in enumerate(rows):
+        if not (
+            isinstance(link_row, list)
+            and len(link_row) == 3
+            and all(map(_is_finite, link_row))
+            and 0 <= link_row[2] <= 1
+        ):
             raise ScenarioError(
-                f"Entry {index} of the topology's links is {row!r:.60}; it must be [transmitter, receiver, pdr]."
+                f"Entry {index} of the topology's links is {link_row!r:.60}; it must be [transmitter, receiver, pdr]."
             )
-        if not (_is_node(row[0]) and _is_node(row[1]) and {row[0], row[1]} <= nodes) or row[0] == row[1]:
+        if (
+            not (_is_node(link_row[0]) and _is_node(link_row[1]) and {link_row[0], link_row[1]} <= nodes)
+            or link_row[0] == link_row[1]
+        ):
             raise ScenarioError(
-                f"Entry {index} of the topology's links is {row!r:.60}; it must join two different nodes in nodes."
+                f"Entry {index} of the topology's links is {link_row!r:.60}; it must join two different nodes in nodes."
             )
-        if (row[0], row[1]) in known_links:
-            raise ScenarioError(f"Entry {index} of the topology's links repeats {row[0]} -> {row[1]}; keep one.")
-        known_links.add((row[0], row[1]))
+        if (link_row[0], link_row[1]) in known_links:
+            raise ScenarioError(
+                f"Entry {index} of the topology's links repeats {link_row[0]} -> {link_row[1]}; keep one."
+            )
+        known_links.add((link_row[0], link_row[1]))
     return rows
 
 

@@ -42,14 +42,14 @@ def spread(graph: nx.Graph, count: int) -> tuple[int, ...]:
     graph = check(graph)
     count = whole("count", count, 1, len(graph))
     nodes = np.array(sorted(graph))
-    row = {node: i for i, node in enumerate(nodes.tolist())}
-    positions = np.array([graph.nodes[node]["pos"] for node in nodes.tolist()])
-    middle_m = (positions.min(axis=0) + positions.max(axis=0)) / 2
-    sites = [int(nodes[np.argmin(np.hypot(*(positions - middle_m).T))])]
+    index_of_node = {node: i for i, node in enumerate(nodes.tolist())}
+    positions_m = np.array([graph.nodes[node]["pos"] for node in nodes.tolist()])
+    middle_m = (positions_m.min(axis=0) + positions_m.max(axis=0)) / 2
+    sites = [int(nodes[np.argmin(np.hypot(*(positions_m - middle_m).T))])]
     hops = np.full(len(nodes), np.inf)
     while True:
         for node, distance in nx.single_source_shortest_path_length(graph, sites[-1]).items():
-            hops[row[node]] = min(hops[row[node]], distance)
+            hops[index_of_node[node]] = min(hops[index_of_node[node]], distance)
         if len(sites) == count:
             return tuple(sites)
         sites.append(int(nodes[np.argmax(hops)]))
@@ -84,7 +84,7 @@ def field_with_roots(nodes: int, count: int, roots: str = "spread", seed: int = 
     Raises ParameterError for other values.
     """
     if roots not in PLACES:
-        raise ParameterError(f"roots is {roots!r:.60}; it must be one of {', '.join(PLACES)}")
+        raise ParameterError(f"`roots` is {roots!r:.60}; it must be one of {', '.join(PLACES)}")
     nodes = whole("nodes", nodes, 1, MOST_NODES)
     count = whole("count", count, 1, nodes)
     scale = (nodes / FIELD_NODES) ** 0.5

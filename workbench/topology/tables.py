@@ -86,16 +86,16 @@ def read_positions(source: object) -> dict[int, tuple[float, float]]:
     Rows with blank (or NaN) x and y are nodes without a position and are omitted.
     """
     if isinstance(source, Mapping):
-        rows = [
+        position_rows = [
             Row(f"positions, node {node!r:.60}", (node, *_position_of(node, position)))
             for node, position in source.items()
         ]
     else:
-        rows = list(read_rows(source, ("node", "x_m", "y_m"), "positions"))
-    positions: dict[int, tuple[float, float]] = {}
-    for row in rows:
+        position_rows = list(read_rows(source, ("node", "x_m", "y_m"), "positions"))
+    positions_m: dict[int, tuple[float, float]] = {}
+    for row in position_rows:
         node = node_in(row, "node", row.values[0])
-        if node in positions:
+        if node in positions_m:
             raise DataError(f"{row.location}: node {node} has a position already; keep one for each node.")
         if all(_is_blank(value) for value in row.values[1:]):
             continue
@@ -104,12 +104,12 @@ def read_positions(source: object) -> dict[int, tuple[float, float]]:
             raise DataError(
                 f"{row.location}: x_m, y_m are {row.values[1:]!r:.60}; they must be two finite numbers, in m."
             )
-        positions[node] = position_m
-    if not positions:
+        positions_m[node] = position_m
+    if not positions_m:
         raise DataError(
             f"{_describe_source(source, 'positions')} has no node with a position; it needs node, x_m, y_m."
         )
-    return positions
+    return positions_m
 
 
 def read_rows(source: Any, columns: tuple[str, ...], table_name: str) -> Iterator[Row]:
@@ -175,10 +175,10 @@ def _file_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             header = [name.strip() for name in next(reader, [])]
-            indices = [_find_column(header, name, path.name) for name in columns]
+            column_indices = [_find_column(header, name, path.name) for name in columns]
             for cells in reader:
                 if any(cell.strip() for cell in cells):
-                    yield Row(f"{path.name}, line {reader.line_num}", _select_cells(cells, indices))
+                    yield Row(f"{path.name}, line {reader.line_num}", _select_cells(cells, column_indices))
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}); give the path of a CSV file.") from error
     except (UnicodeDecodeError, csv.Error) as error:

@@ -42,19 +42,19 @@ def workload(run: Any) -> str:
 
 
 def _describe_item(item: Any) -> str:
-    kind = type(item).__name__.lower()
-    nodes, content = getattr(item, "at", None), getattr(item, "what", None)
-    if content is None or nodes is None:
+    item_kind = type(item).__name__.lower()
+    item_nodes, content = getattr(item, "at", None), getattr(item, "what", None)
+    if content is None or item_nodes is None:
         return ""
     verbs = {
         "subscribe": ("subscribes to", "subscribe to"),
         "publish": ("publishes", "publish"),
         "reinforce": ("reinforces", "reinforce"),
-    }.get(kind)
+    }.get(item_kind)
     if verbs is None:
         return ""
-    node_list = [nodes] if isinstance(nodes, (int, str)) else list(nodes)
-    if nodes == "all":
+    node_list = [item_nodes] if isinstance(item_nodes, (int, str)) else list(item_nodes)
+    if item_nodes == "all":
         subject, verb = "all nodes", verbs[1]
     elif len(node_list) == 1:
         subject, verb = f"node {node_list[0]}", verbs[0]

@@ -22,18 +22,18 @@ Drawn = TypeVar("Drawn", Drawing, Stepper)
 
 
 def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
-    """Return ``view``, a function, wrapped so that the drawings that it returns have a record attached.
+    """Wrap a function ``view`` so that the drawings that it returns have a record attached.
 
-    The record states how to reproduce the runs in the view's first argument.
+    The record states how to reproduce the runs in the first argument of ``view``.
     """
 
     @wraps(view)
     def with_record(*args: P.args, **kwargs: P.kwargs) -> Drawn:
-        result = view(*args, **kwargs)
+        shown_drawing = view(*args, **kwargs)
         record = _record_of(next(iter((*args, *kwargs.values()))))
-        for drawing in result.drawings if isinstance(result, Stepper) else (result,):
+        for drawing in shown_drawing.drawings if isinstance(shown_drawing, Stepper) else (shown_drawing,):
             drawing.record = record
-        return result
+        return shown_drawing
 
     return with_record
 

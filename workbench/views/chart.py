@@ -33,7 +33,7 @@ class Series:
     low, high: the ends of the confidence intervals; None: the series has no intervals.
     tooltips: a text for each point, shown while the mouse is over it.
     colour: "" means the next colour of `palette.SERIES`.
-    marks: whether points have markers; they are omitted if the line has more than `MOST_MARKS` points.
+    marks: whether points have markers. A line with more than `MOST_MARKS` points has no markers.
     """
 
     name: str
@@ -69,8 +69,8 @@ def line_chart(
     Raises ParameterError if the lists of a series differ in length.
     """
     lines = [_check_series(item) for item in series]
-    frame = _Frame(lines, y_range, width, height, bool(title), bool(note), _count_legend_rows(lines, width))
-    return _draw_chart(lines, frame, title, x_label, y_label, note, width, height)
+    plot_area = _Frame(lines, y_range, width, height, bool(title), bool(note), _count_legend_rows(lines, width))
+    return _draw_chart(lines, plot_area, title, x_label, y_label, note, width, height)
 
 
 def category_chart(
@@ -93,13 +93,13 @@ def category_chart(
     available_px = (width - 90) / max(len(names), 1) - 8
     widest_name_px = max((text_width(name, SIZE) for name in names), default=0)
     angle = 0.0 if widest_name_px <= available_px else TURN
-    frame = _Frame(shifted, None, width, height, False, bool(note), _count_legend_rows(lines, width))
-    frame.name_categories(names, angle, widest_name_px)
-    return _draw_chart(shifted, frame, "", x_label, y_label, note, width, height)
+    plot_area = _Frame(shifted, None, width, height, False, bool(note), _count_legend_rows(lines, width))
+    plot_area.name_categories(names, angle, widest_name_px)
+    return _draw_chart(shifted, plot_area, "", x_label, y_label, note, width, height)
 
 
 def _shift_apart(line: Series, offset: float) -> Series:
-    """Return the series shifted by ``offset`` along x, with a gap after each point so that no line joins them."""
+    """Return the series shifted by ``offset`` along x, with a gap after each point so that no line joins the points."""
     gap = [math.nan] * len(line.x)
     columns = {name: getattr(line, name) for name in ("y", "low", "high")}
     spread: dict[str, Any] = {
@@ -131,20 +131,20 @@ def steps_chart(
             visible = _visible_steps(np.asarray(times_s, float) * width / end_s, np.asarray(values, float))
             xs, ys = (np.repeat(np.asarray(column, float)[visible], 2).tolist() for column in (times_s, values))
             series.append(Series(name, [*xs[1:], end_s], ys, colour=colour, marks=False))
-    frame = _Frame(series, None, width, height, False, False, _count_legend_rows(series, width))
+    plot_area = _Frame(series, None, width, height, False, False, _count_legend_rows(series, width))
     if all(value == int(value) for line in series for value in line.y):  # counts are whole numbers
-        frame.y_ticks = [tick for tick in frame.y_ticks if tick == int(tick)]
-    drawing = _draw_chart(series, frame, "", "time (s)", y_label, "", width, height)
-    cursor = frame.x(min(max(time_s, frame.x0), frame.x1))
-    drawing.segment(cursor, frame.top, cursor, frame.bottom, colour=palette.TEXT, width=1.2)
+        plot_area.y_ticks = [tick for tick in plot_area.y_ticks if tick == int(tick)]
+    drawing = _draw_chart(series, plot_area, "", "time (s)", y_label, "", width, height)
+    cursor = plot_area.x(min(max(time_s, plot_area.x0), plot_area.x1))
+    drawing.segment(cursor, plot_area.top, cursor, plot_area.bottom, colour=palette.TEXT, width=1.2)
     return drawing
 
 
 def _visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the indices of the steps of a step line that are drawn, ascending.
 
-    In each column of pixels, these are the step with the largest value and the last step. ``columns``: the x position
-    of each step in px. ``values``: the value of each step.
+    In each column of pixels, the step with the largest value and the last step are drawn. ``columns``: the x position
+    of each step in whole px. ``values``: the value of each step.
     """
     pixel = np.floor(columns).astype(np.int64)
     by_value = np.lexsort((values, pixel))
@@ -178,9 +178,9 @@ def _draw_chart(
 
 def _check_series(series: Series | dict[str, Any]) -> Series:
     line = series if isinstance(series, Series) else Series(**series)
-    values = {"x": line.x, "y": line.y, "low": line.low, "high": line.high}
+    numbers_by_name = {"x": line.x, "y": line.y, "low": line.low, "high": line.high}
     columns: dict[str, Any] = {
-        name: None if column is None else [float(v) for v in column] for name, column in values.items()
+        name: None if column is None else [float(v) for v in column] for name, column in numbers_by_name.items()
     }
     for name, column in columns.items():
         if column is not None and len(column) != len(line.x):
@@ -249,13 +249,13 @@ class _Frame:
 def _pad_range(values: list[float], from_zero: bool = False) -> tuple[float, float]:
     if not values:
         return 0.0, 1.0
-    low, high = min(values), max(values)
-    if from_zero and 0 < low < 0.6 * high:
-        low = 0.0
-    if low == high:
-        margin = abs(low) * 0.1 or 1.0
-        return low - margin, high + margin
-    return low, high
+    lowest_value, highest_value = min(values), max(values)
+    if from_zero and 0 < lowest_value < 0.6 * highest_value:
+        lowest_value = 0.0
+    if lowest_value == highest_value:
+        margin = abs(lowest_value) * 0.1 or 1.0
+        return lowest_value - margin, highest_value + margin
+    return lowest_value, highest_value
 
 
 def _is_even(values: list[float]) -> bool:
@@ -265,7 +265,7 @@ def _is_even(values: list[float]) -> bool:
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Return at most ``most`` round numbers, evenly spaced, that enclose [low, high]."""
+    """Return at most ``most`` round numbers for the ticks of an axis, evenly spaced, that enclose [low, high]."""
     span = high - low
     power = 10.0 ** math.floor(math.log10(span / max(most - 1, 1)))
     for step in (power * factor for factor in (1, 2, 2.5, 5, 10, 20, 50)):
@@ -307,7 +307,7 @@ def _draw_axes(drawing: Drawing, frame: _Frame, x_label: str, y_label: str) -> N
 
 
 def _finite_runs(line: Series, columns: Sequence[Sequence[float]]) -> list[list[tuple[float, ...]]]:
-    """Return the points of a series in lists of successive points, split where a value is not finite.
+    """Split the points of a series into lists of successive points, wherever a value is not finite.
 
     A point is the tuple of its x and of its value in each of ``columns``, such as (y,) or (low, high) of the series.
     """
@@ -338,11 +338,11 @@ def _draw_line(drawing: Drawing, frame: _Frame, line: Series, index: int) -> Non
     marker = palette.SERIES_MARKERS[index % len(palette.SERIES_MARKERS)]
     tooltips = {x: text for x, text in zip(line.x, line.tooltips, strict=False) if text}
     for run in _finite_runs(line, (line.y,)):
-        points = [(frame.x(x), frame.y(y)) for x, y in run]
-        if len(points) > 1:
-            drawing.polyline(points, colour=colour, width=1.8)
-        if line.marks and len(points) <= MOST_MARKS:
-            for (x, y), (tooltip_x, _) in zip(points, run, strict=True):
+        points_px = [(frame.x(x), frame.y(y)) for x, y in run]
+        if len(points_px) > 1:
+            drawing.polyline(points_px, colour=colour, width=1.8)
+        if line.marks and len(points_px) <= MOST_MARKS:
+            for (x, y), (tooltip_x, _) in zip(points_px, run, strict=True):
                 drawing.marker(marker, x, y, 3.4, colour, palette.BACKGROUND, 0.8, tooltips.get(tooltip_x, ""))
 
 

@@ -39,14 +39,14 @@ class ByteRange(NamedTuple):
 
 
 def page(dissection: Dissection) -> str:
-    """Return a dissected frame as one block of HTML. A top-level field and its inner fields have the same colour."""
+    """Return a dissected frame (its bytes and fields) as HTML. A field and its inner fields have the same colour."""
     colours = [_COLOURS[index % len(_COLOURS)] for index in range(len(dissection.fields))]
     ranges = [
         ByteRange(leaf.end, colour, leaf.name)
         for field, colour in zip(dissection.fields, colours, strict=True)
         for leaf in field.leaves()
     ]
-    rows = "".join(
+    table_rows = "".join(
         f"<tr><td>{byte_range(inner)}</td>"
         f'<td><span class="key" style="background:{colour};margin-left:{14 * depth}px">{html.escape(inner.name)}</span>'
         f"</td><td>{_shorten_text(inner.text)}</td></tr>"
@@ -56,7 +56,7 @@ def page(dissection: Dissection) -> str:
     return (
         f'{_STYLE}<div class="frame-fields"><p><b>{len(dissection.data):,} bytes</b></p>'
         f"<pre>{hex_lines(dissection.data, ranges)}</pre>"
-        f"<table><tr><th>bytes</th><th>field</th><th>value</th></tr>{rows}</table></div>"
+        f"<table><tr><th>bytes</th><th>field</th><th>value</th></tr>{table_rows}</table></div>"
     )
 
 
@@ -67,10 +67,10 @@ def _shorten_text(text: str) -> str:
 def hex_lines(data: bytes, ranges: Iterable[ByteRange]) -> str:
     """Return bytes in hex as HTML, 16 bytes a line; each line begins with the offset of its first byte.
 
-    Only the first `MOST_BYTES` bytes are written; a last line states how many follow. ``ranges`` are consecutive and
-    together cover all bytes.
+    Only the first `MOST_BYTES` bytes are written; a last line states how many follow. ``ranges``: consecutive
+    ranges that together cover all bytes, each shown in its own colour.
     """
-    lines: list[list[str]] = [[] for _ in range(0, min(len(data), MOST_BYTES), PER_LINE)]
+    html_lines: list[list[str]] = [[] for _ in range(0, min(len(data), MOST_BYTES), PER_LINE)]
     offset = 0
     for field_range in ranges:
         style = f"background:{field_range.colour};box-shadow:inset 1px 0 {palette.BACKGROUND}"
@@ -78,10 +78,10 @@ def hex_lines(data: bytes, ranges: Iterable[ByteRange]) -> str:
         while offset < min(field_range.end, MOST_BYTES):
             line = offset // PER_LINE
             stop = min(field_range.end, (line + 1) * PER_LINE)
-            lines[line].append(f'<span style="{style}" title="{title}">{data[offset:stop].hex(" ")}</span>')
+            html_lines[line].append(f'<span style="{style}" title="{title}">{data[offset:stop].hex(" ")}</span>')
             offset = stop
     line_texts = [
-        f'<span class="offset">{PER_LINE * index:5d}</span>  ' + " ".join(line) for index, line in enumerate(lines)
+        f'<span class="offset">{PER_LINE * index:5d}</span>  ' + " ".join(line) for index, line in enumerate(html_lines)
     ]
     if len(data) > MOST_BYTES:
         line_texts.append(f'<span class="offset">and {len(data) - MOST_BYTES:,} bytes more</span>')

@@ -246,7 +246,7 @@ class Drawing:
             self.items.append(Text(x, y, text, **look))
 
     def add(self, other: Drawing, x: float, y: float) -> None:
-        """Add all items of another drawing, moved by (x, y)."""
+        """Add all items of the drawing ``other``, moved by (x, y) px."""
         self.items += [_move_item(item, x, y) for item in other.items]
 
     # Many items of one style; empty arrays add nothing
@@ -327,23 +327,23 @@ class Drawing:
         return self.frame_svg(elements_svg, themed(elements_svg, self.background))
 
     def to_image_html(self) -> str:
-        """Return the drawing as HTML for the output of a notebook's cell: `to_html` as an image (`views.image`).
+        """Return the drawing as HTML for the output of a notebook's cell: an image of the SVG element of `to_html`.
 
         In contrast to an SVG element, the image is also displayed in a notebook that is not trusted.
         """
         return image_html(self.to_html(), self.title or "a drawing", self.width, self.height)
 
     def frame_svg(self, body: str, style: str = "") -> str:
-        """Return the SVG document of a drawing, or its SVG element for an HTML page.
+        """Return an SVG document of this drawing, or an SVG element for an HTML page.
 
-        body: the SVG elements of the items.
+        body: the SVG elements of the drawing's items.
         style: "" for a document; for a page, the style sheet that `themed` returns.
         """
-        size = f'width="{self.width:g}" height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}"'
+        size_text = f'width="{self.width:g}" height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}"'
         title = f"<title>{escape(self.title)}</title>\n" if self.title else ""
         page = f' class="{THEMED}" style="max-width:100%;height:auto"' if style else ""
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT_FAMILY}"{page}>\n{title}{style}'
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size_text} font-family="{FONT_FAMILY}"{page}>\n{title}{style}'
             f'<rect width="100%" height="100%" fill="{self.background}"/>\n{body}\n</svg>\n'
         )
 
@@ -577,12 +577,12 @@ def _svg_polygon(item: Polygon) -> list[str]:
 def _path_data(numbers: np.ndarray, shape: str) -> list[str]:
     """Return the ``d`` attributes of SVG paths that draw the same shape many times.
 
-    ``numbers``: a row for each shape. ``shape``: the path of one shape, with % in place of each number of a row. Each
-    SVG path draws at most `SHAPES_PER_PATH` shapes.
+    ``shape``: the path of one shape, in which % stands for each number. ``numbers``: the numbers of each shape, a row
+    for each shape. Each SVG path draws at most `SHAPES_PER_PATH` shapes.
     """
-    rows = np.round(numbers, 1) + 0.0  # + 0.0 turns -0 into 0
+    shape_numbers = np.round(numbers, 1) + 0.0  # + 0.0 turns -0 into 0
     template = shape.replace("%", "%g")
-    chunks = (rows[start : start + SHAPES_PER_PATH] for start in range(0, len(rows), SHAPES_PER_PATH))
+    chunks = (shape_numbers[start : start + SHAPES_PER_PATH] for start in range(0, len(shape_numbers), SHAPES_PER_PATH))
     return [template * len(chunk) % tuple(chunk.ravel().tolist()) for chunk in chunks]
 
 

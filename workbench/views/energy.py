@@ -74,7 +74,8 @@ def _choose_states(energy: Energy, states: Sequence[str] | None) -> list[str]:
     for state in states:
         if state not in COLOURS:
             raise ParameterError(
-                f"states has {state!r}{meant(state, list(COLOURS))}; each state must be one of {', '.join(COLOURS)}"
+                f"the argument `states` has {state!r}{meant(state, list(COLOURS))}; "
+                f"each state must be one of {', '.join(COLOURS)}"
             )
     return [state for state in COLOURS if state in states]
 
@@ -95,24 +96,24 @@ def _draw_bars(charge_mC: pd.DataFrame, note: str, width: int, height: int) -> D
     drawing = Drawing(width, height, title="Charge of each node's radio by state")
     top = _draw_legend(drawing, list(charge_mC.columns)) + 10
     bottom, right = height - (62.0 if note else 46.0), width - 18.0
-    marks = ticks(0.0, float(charge_mC.sum(axis=1).max()) or 1.0, 6)
-    tick_labels = labels(marks)
+    axis_ticks = ticks(0.0, float(charge_mC.sum(axis=1).max()) or 1.0, 6)
+    tick_labels = labels(axis_ticks)
     plot_left = 28 + SIZE + max(text_width(label, SIZE) for label in tick_labels)
-    for mark, label in zip(marks, tick_labels, strict=True):
-        y = bottom - (bottom - top) * mark / marks[-1]
+    for axis_tick, label in zip(axis_ticks, tick_labels, strict=True):
+        y = bottom - (bottom - top) * axis_tick / axis_ticks[-1]
         drawing.segment(plot_left, y, right, y, colour=palette.GRID, width=1)
         drawing.text(plot_left - 6, y + 0.36 * SIZE, label, size=SIZE, anchor="end")
     slot = (right - plot_left) / len(charge_mC)
     label_step = math.ceil(max(text_width(str(node), SIZE) for node in charge_mC.index) * 1.4 / slot)
-    for position, (node, charges) in enumerate(charge_mC.iterrows()):
-        x0, x1 = plot_left + (position + 0.1) * slot, plot_left + (position + 0.9) * slot
+    for bar_index, (node, charges) in enumerate(charge_mC.iterrows()):
+        x0, x1 = plot_left + (bar_index + 0.1) * slot, plot_left + (bar_index + 0.9) * slot
         y = bottom
-        for state, value in charges.items():
-            rise = (bottom - top) * value / marks[-1]
+        for state, charge in charges.items():
+            rise = (bottom - top) * charge / axis_ticks[-1]
             corners = [(x0, y), (x1, y), (x1, y - rise), (x0, y - rise)]
-            drawing.polygon(corners, fill=COLOURS[state], tooltip=f"node {node}, {TITLES[state]}: {value:,.4g} mC")
+            drawing.polygon(corners, fill=COLOURS[state], tooltip=f"node {node}, {TITLES[state]}: {charge:,.4g} mC")
             y -= rise
-        if position % label_step == 0:
+        if bar_index % label_step == 0:
             drawing.text((x0 + x1) / 2, bottom + 6 + SIZE, str(node), size=SIZE, anchor="middle")
     drawing.segment(plot_left, bottom, right, bottom, colour=palette.OUTLINE, width=1)
     drawing.text((plot_left + right) / 2, bottom + 34, "node", size=SIZE + 1, anchor="middle")

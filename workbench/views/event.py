@@ -30,7 +30,7 @@ def chosen_event(columns: Columns, event: Event | None) -> Event:
     if event is None or tuple(event) not in run_events:
         examples = ", ".join(map(str, run_events[:5])) or "none"
         raise ParameterError(
-            f"event is {event!r}, which this run does not have; "
+            f"the argument `event` is {event!r}, which this run does not have; "
             f"give one of its events as (origin, sequence): {examples}"
         )
     return int(event[0]), int(event[1])

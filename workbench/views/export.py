@@ -27,8 +27,8 @@ def save_html(
     """Write a page with the player, further figures and the metrics of a run, and return its path.
 
     ``extra``: a (title, text, figure) for each further section; a figure is a Bokeh model or a `Drawing`. ``event``:
-    show only this event, given as (origin, sequence); rows about other events are left out. Raises ParameterError for
-    any other kind of figure or an event that the run does not have, ScenarioError if the run has no trace.
+    show only this event, given as (origin, sequence); None: all events. Raises ParameterError for any other kind of
+    figure or an event that the run does not have, ScenarioError if the run has no trace.
     """
     path = Path(path)
     page = page_html(run, extra, event)
@@ -59,9 +59,11 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
         paragraph = f"<p>{html.escape(text)}</p>" if text else ""
         page_parts.append(f"<section><h2>{html.escape(title)}</h2>{paragraph}{figure}</section>")
     page_parts.append(f"<footer>{html.escape(_footer_text(run))}</footer>")
-    name = html.escape(caption.title(run))
-    title = f"<title>{name}</title><style>{browser_file('page.css')}</style>"
-    return f"{_HEAD}{title}{head_html}</head><body><main><h1>{name}</h1>{''.join(page_parts)}</main></body></html>\n"
+    title_text = html.escape(caption.title(run))
+    title = f"<title>{title_text}</title><style>{browser_file('page.css')}</style>"
+    return (
+        f"{_HEAD}{title}{head_html}</head><body><main><h1>{title_text}</h1>{''.join(page_parts)}</main></body></html>\n"
+    )
 
 
 def _check_figure(title: str, figure: Any) -> Any:
@@ -94,7 +96,7 @@ def _embed_figures(figures: list[Any]) -> tuple[str, list[str]]:
 
 
 def _svg_without_record(figure: Drawing) -> str:
-    """Return a figure as SVG without its record (how to reproduce it), which the head of the page already contains."""
+    """Return a figure as SVG without the record of how to reproduce it, which the page's head already contains."""
     return replace(figure, record=None).to_svg()
 
 
@@ -119,7 +121,7 @@ def _metrics_html(run: Any) -> str:
 def _scenario_html(run: Any) -> str:
     """Return the scenario as JSON in a collapsed section of the page.
 
-    Return "" if the JSON is longer than `LONGEST_SCENARIO`, as with measured links.
+    Return "" if the JSON is longer than `LONGEST_SCENARIO` characters, for example because it lists measured links.
     """
     to_json = getattr(run.scenario, "to_json", None)
     json_text = to_json() if to_json else ""

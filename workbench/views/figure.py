@@ -79,7 +79,7 @@ def draw(
 ) -> Drawing:
     """Return the state of a run at a time as a `Drawing`.
 
-    view: the layers of the run (`views.seeing.see`), which suffice for drawings at several times.
+    view: the layers of the run, from `views.seeing.see`. They can be reused to draw the run at other times.
     layers: names of the layers to draw, as on the player's buttons; None: the layers that the player shows at first.
     message: index in ``view.paths`` of the message whose path is drawn; None: the path that the player shows at first.
     """
@@ -127,13 +127,13 @@ def _path_sentence(view: RunView, time_us: int, message: int | None, scene: Laye
 def _draw_heading(run: Any, time_us: int, width: int, path_sentence: str) -> Drawing:
     """Draw the heading of a figure: title, time, workload, conditions and key numbers.
 
-    ``path_sentence``: the last line, a sentence about the message whose path is drawn, or "".
+    ``path_sentence``: text of the last line, about the message whose path is drawn; "" means no such line.
     """
     number_texts = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
-    lines = [caption.workload(run), caption.conditions(run) + (f" · {number_texts}" if number_texts else "")]
+    heading_lines = [caption.workload(run), caption.conditions(run) + (f" · {number_texts}" if number_texts else "")]
     if time_us < run.scenario.duration_s * 1e6:
-        lines.append(_counts_text(run.trace, time_us))
-    lines.append(path_sentence)
+        heading_lines.append(_counts_text(run.trace, time_us))
+    heading_lines.append(path_sentence)
     drawing = Drawing(width, 0)
     clock = f"t = {time_us / 1e6:,.3f} s"
     drawing.text(width - MARGIN, 26, clock, size=14, anchor="end")
@@ -142,7 +142,7 @@ def _draw_heading(run: Any, time_us: int, width: int, path_sentence: str) -> Dra
     for line in _wrap(caption.title(run), 15, title_width):
         drawing.text(MARGIN, y, line, size=15, bold=True)
         y += 18
-    for line in lines:
+    for line in heading_lines:
         for text_line in _wrap(line, SMALL, width - 2 * MARGIN):
             drawing.text(MARGIN, y, text_line, size=SMALL, colour=palette.FAINT_TEXT)
             y += 15
@@ -153,13 +153,13 @@ def _draw_heading(run: Any, time_us: int, width: int, path_sentence: str) -> Dra
 def _counts_text(trace: Any, time_us: int) -> str:
     """Return a text with the number of deliveries and transmissions up to a time, or "" before the trace begins."""
     row_count = int(np.searchsorted(trace.column("time_us").to_numpy(), time_us, "right"))
-    counts = {
+    event_counts = {
         value_count["values"]: value_count["counts"]
         for value_count in trace.column("event").slice(0, row_count).value_counts().to_pylist()
     }
     if not row_count:
         return ""
-    return f"so far: deliveries {counts.get('delivered', 0):,} · transmissions {counts.get('sent', 0):,}"
+    return f"so far: deliveries {event_counts.get('delivered', 0):,} · transmissions {event_counts.get('sent', 0):,}"
 
 
 def _wrap(text: str, size: float, width: float) -> list[str]:

@@ -28,9 +28,9 @@ class Sent:
 
     columns: the trace.
     rows: the row of each frame in the trace.
-    of: for each row of the trace, the index of the last frame sent up to it, -1 before the first frame; shape (rows of
-        the trace,).
-    from_us, until_us: begin and end of the frame's transmission; a frame that the end of the run cuts off ends there.
+    of: for each row of the trace, the index of the last frame sent up to this row; -1 before the first frame. Its shape
+        is (rows of the trace,).
+    from_us, until_us: begin and end of the frame's transmission, at most the end of the run.
     received, lost: number of nodes that received or lost the frame.
     reason: why the addressee of a unicast frame lost it, as a code of ``columns.words["detail"]``; -1 for other frames.
     """
@@ -48,8 +48,8 @@ class Sent:
 def sent_frames(columns: Columns, duration_us: int) -> Sent:
     """Return the frames of a trace, with the number of nodes that received or lost each frame.
 
-    In a trace, a frame has a row "sent", and rows "received" or "lost" of its receivers follow. So each row belongs to
-    the last row "sent" before it.
+    In a trace, a frame has a row "sent", followed by a row "received" or "lost" for each receiver. So such a row
+    belongs to the last row "sent" above.
     """
     frame_rows = columns.where(event="sent")
     end_us = columns["time_us"][frame_rows]
@@ -78,7 +78,7 @@ def sent_frames(columns: Columns, duration_us: int) -> Sent:
 
 
 def clock_of(sent: Sent, duration_us: int) -> PlaybackClock:
-    """Return the clock that maps the simulated time of a run to the player's time."""
+    """Return the playback clock of a run with the frames ``sent``; it converts simulated time to the player's time."""
     return make_clock(sent.from_us, sent.until_us, duration_us)
 
 
@@ -148,22 +148,21 @@ def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) ->
         colour = palette.message_colour(message, recorded.colours)
         is_unicast, is_quiet = kind_number % 2 == 1, message in quiet
         chip = QUIET if is_quiet else PACKETS if is_unicast else BROADCASTS
-        size, least_px = (0.85, 8.0) if is_unicast else (3.2, 22.0)
+        relative_size, least_px = (0.85, 8.0) if is_unicast else (3.2, 22.0)
         if is_quiet:
-            size, least_px = 0.5 * size, 0.5 * least_px
-        width = 1.3 if is_unicast else 2.2
+            relative_size, least_px = 0.5 * relative_size, 0.5 * least_px
+        width_px = 1.3 if is_unicast else 2.2
         mark = "packet" if is_unicast else "wave"
         alpha = 0.5 if is_quiet else 1.0
-        looks.append(Look(message, colour, size, least_px, width, alpha, mark=mark, chip=chip))
+        looks.append(Look(message, colour, relative_size, least_px, width_px, alpha, mark=mark, chip=chip))
     return look_indices, tuple(looks)
 
 
 def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return (for each frame the index of a text about its outcome, or -1; the texts).
+    """Return (for each frame the index of the text about its outcome, or -1 without a text; the texts).
 
-    ``shown``: indices of the frames in ``sent``. The text of a unicast frame states whether the addressee received it,
-    or why it was lost; a frame with neither outcome has no text (-1). The text of a broadcast frame states how many of
-    the nodes that it reached received it.
+    ``shown``: indices of the frames in ``sent``. The text of a unicast frame states whether the addressee received the
+    frame, or why it was lost. The text of a broadcast frame states how many of the nodes in reach received the frame.
     """
     is_unicast = columns["peer"][sent.rows[shown]] >= 0
     received_counts, lost_counts, reason = sent.received[shown], sent.lost[shown], sent.reason[shown]
@@ -188,10 +187,14 @@ def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndar
     A message is given by its index in ``paths.paths``; -1 if the frame belongs to none of these messages.
     """
     frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
-    codes = {name: code for code, name in enumerate(columns.words["message"])}
+    message_codes = {name: code for code, name in enumerate(columns.words["message"])}
     frame_keys = (
         np.array(
-            [(origin, sequence, codes[name], index) for origin, sequence, name, index in frames if name in codes],
+            [
+                (origin, sequence, message_codes[name], index)
+                for origin, sequence, name, index in frames
+                if name in message_codes
+            ],
             np.int64,
         )
         .reshape(-1, 4)
@@ -206,9 +209,9 @@ def _losses_layer(
 ) -> Layer:
     """Return the layer of lost frames, with a row for each frame and node that lost the frame.
 
-    ``visible_us``: for each frame the time until which it is drawn on its link; then its losses are drawn. ``clock``:
-    the playback clock, by which a loss stays visible long enough. ``duration_us``: duration of the run. A row has the
-    weight 1 if the frame was addressed to the node, otherwise 0.
+    A row has the weight 1 if the frame was addressed to the node, otherwise 0. ``visible_us``: for each frame the time
+    at which it disappears from its link; its losses appear at this time. ``clock``: the playback clock, by which each
+    loss is visible for a moment. ``duration_us``: duration of the run.
     """
     loss_rows = columns.where(event="lost")
     frame_of_loss = sent.of[loss_rows]
@@ -247,7 +250,7 @@ def _losses_layer(
 
 
 def _deliveries_layer(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
-    """Return the layer of deliveries, each of which is visible for a moment of playback (``clock``).
+    """Return the layer of deliveries, each of which is visible for a moment on the playback clock.
 
     The column ``value`` of its table is the number of the subscription to which the event was delivered.
     """

@@ -20,10 +20,12 @@ def image_html(svg: str, description: str, width: float, height: float) -> str:
     description: text for readers that do not see the image.
     width, height: size of the image in px.
     """
-    data = base64.b64encode(svg.strip().encode()).decode()
-    size = f'width="{width:g}" height="{height:g}" style="max-width:100%;height:auto"'
+    encoded_svg = base64.b64encode(svg.strip().encode()).decode()
+    size_attributes = f'width="{width:g}" height="{height:g}" style="max-width:100%;height:auto"'
     alt = html.escape(" ".join(description.split()))
-    return f'<img {size} alt="{alt}" src="data:image/svg+xml;base64,{data}"><script>{_script()}</script>'
+    return (
+        f'<img {size_attributes} alt="{alt}" src="data:image/svg+xml;base64,{encoded_svg}"><script>{_script()}</script>'
+    )
 
 
 @cache

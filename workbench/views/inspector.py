@@ -98,14 +98,19 @@ def node_state(view: RunView, trace: pa.Table, node: int, time_us: int) -> NodeS
     tables: dict[str, tuple[tuple[str, ...], Rows]] = {}
     matrices: list[tuple[int, tuple[int, ...]]] = []
     for layer in view.layers:
-        rows = _rows_at_node(layer, node, alive_us) if layer.section is not None else np.zeros(0, np.int64)
-        if layer.section is None or not len(rows):
+        layer_rows = _rows_at_node(layer, node, alive_us) if layer.section is not None else np.zeros(0, np.int64)
+        if layer.section is None or not len(layer_rows):
             continue
         text_columns = [column for column in layer.section.columns if column[2] != "echelon"]
-        cells = [[_cell_text(layer, name, form, row) for row in rows.tolist()] for _, name, form in text_columns]
-        tables[layer.section.title] = (tuple(heading for heading, _, _ in text_columns), list(zip(*cells, strict=True)))
+        cell_texts = [
+            [_cell_text(layer, name, form, row) for row in layer_rows.tolist()] for _, name, form in text_columns
+        ]
+        tables[layer.section.title] = (
+            tuple(heading for heading, _, _ in text_columns),
+            list(zip(*cell_texts, strict=True)),
+        )
         if len(text_columns) < len(layer.section.columns):
-            matrices += [_decoding_matrix(layer, row) for row in rows.tolist()]
+            matrices += [_decoding_matrix(layer, row) for row in layer_rows.tolist()]
     return NodeState(node, time_us, _role_of(view, node, alive_us), tables, count(trace, node, time_us), matrices)
 
 
@@ -117,8 +122,8 @@ def _rows_at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
 def _role_of(view: RunView, node: int, time_us: int) -> str:
     """Return the role of a node at a time, such as "sink".
 
-    The role is the label of the style (`layers.Look`) in which the node is drawn. If it has several styles, the style
-    with the lowest rank counts.
+    The role is the label of the style (`layers.Look`) in which the node is drawn. Of several styles, the one with the
+    lowest ``rank`` counts.
     """
     looks = [NODE_LOOK]
     for layer in view.layers:
@@ -129,7 +134,7 @@ def _role_of(view: RunView, node: int, time_us: int) -> str:
 
 
 def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
-    """Count the rows of a trace about a node up to a time: {"sent data": 3, "dropped duplicate": 7, ...}."""
+    """Count a node's rows in a trace up to ``time_us`` by event and detail, such as {"sent data": 3, ...}."""
     columns = Columns(trace)
     # A trace is in order of time, so the rows up to a time are its first rows.
     row_stop = int(np.searchsorted(columns["time_us"], time_us, "right"))
@@ -140,8 +145,8 @@ def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
         if not column and len(rows):
             counters[label] = len(rows)
         elif len(rows):
-            kind_names, counts = np.unique(columns.text(column, rows), return_counts=True)
-            counters |= {f"{label} {value}".strip(): int(n) for value, n in zip(kind_names, counts, strict=True)}
+            kind_names, kind_counts = np.unique(columns.text(column, rows), return_counts=True)
+            counters |= {f"{label} {value}".strip(): int(n) for value, n in zip(kind_names, kind_counts, strict=True)}
     return counters
 
 
@@ -181,13 +186,14 @@ def _decoding_matrix(layer: Layer, row: int) -> tuple[int, tuple[int, ...]]:
 
 
 def matrix_html(generation_size: int, pivots: Sequence[int]) -> str:
-    """Return a decoding matrix as an HTML table. ``pivots``: the columns of its pivots.
+    """Return the decoding matrix of a node as an HTML table.
 
-    The matrix is in reduced row echelon form: a row has 0 before its pivot, and all other rows have 0 in a pivot's
-    column. Values that this form does not determine are shaded cells. The rows of missing packets are empty.
+    ``pivots``: the columns in which a row has its pivot (first 1). The matrix is in reduced row echelon form, so all
+    other rows have 0 in these columns. Values that this form does not determine are shaded cells. Each missing packet
+    is an empty row. ``generation_size``: number of columns.
     """
     pivot_columns = set(pivots)
-    rows = [
+    matrix_rows = [
         "".join(
             '<td class="pivot">1</td>'
             if column == pivot
@@ -198,8 +204,8 @@ def matrix_html(generation_size: int, pivots: Sequence[int]) -> str:
         )
         for pivot in sorted(pivots)
     ]
-    rows += ["<td></td>" * generation_size] * (generation_size - len(rows))
-    return f'<table class="matrix">{"".join(f"<tr>{row}</tr>" for row in rows)}</table>'
+    matrix_rows += ["<td></td>" * generation_size] * (generation_size - len(matrix_rows))
+    return f'<table class="matrix">{"".join(f"<tr>{row}</tr>" for row in matrix_rows)}</table>'
 
 
 def _html_table(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -128,7 +128,10 @@ class Look(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Colours for weights from 0 to 1, in equal steps. ``low`` and ``high`` are the texts at the ends of the legend."""
+    """The colours in which rows with a ``weight`` from 0 to 1 are drawn, in equal steps.
+
+    low, high: the texts at the two ends of the colour bar in the legend.
+    """
 
     label: str
     colours: tuple[str, ...]
@@ -147,9 +150,9 @@ class Section(NamedTuple):
         time      µs as a time in s
         until     µs as a time in s, or "never"
         use       a count in coarse classes: 1+, 4+, 16+, ...
-        word      for the column ``look`` the label of the look, for ``text`` the text itself
+        word      for the column ``look`` the label of the row's look (style), for ``text`` the text itself
         percent   a ``weight`` in percent
-        echelon   a decoding matrix: the text lists its pivots, ``value / weight`` is its size
+        echelon   a decoding matrix: ``text`` lists the columns of its pivots; it has ``value / weight`` columns
     """
 
     title: str
@@ -161,7 +164,7 @@ class Panel(NamedTuple):
 
     low, high: range of the x axis.
     lanes: names of the lanes, from the top.
-    bits: number of binary digits in which values on the x axis are written; 0 means decimal.
+    bits: number of binary digits with which the x axis labels its values; 0 means decimal labels.
     """
 
     title: str
@@ -180,10 +183,10 @@ class Layer:
     mark: how rows are drawn, such as "disc" or "arrow", unless their look has a mark of its own.
     is_detail: whether the layer is drawn only if the map has space between its nodes.
     level: position in the order of drawing; None: the position of the layer's mark in `LEVELS`.
-    of_path: whether only the rows of the selected message are drawn.
+    of_path: whether only rows about the selected message are drawn.
     notes: sentences about omitted rows.
-    add_texts: None, or a function that returns this layer with its texts; for texts that take long to compute and are
-        not drawn.
+    add_texts: a function that returns this layer with the texts of its rows, if these take long to compute and are not
+        drawn; otherwise None.
     """
 
     name: str
@@ -205,7 +208,7 @@ class Layer:
         return len(self.table["from_us"])
 
     def whole(self) -> Layer:
-        """Return this layer with the texts of its rows; compute the texts if necessary."""
+        """Return this layer with the texts of its rows, which are computed now if they were postponed."""
         return self if self.add_texts is None else self.add_texts()
 
     def column(self, name: str) -> np.ndarray:
@@ -215,12 +218,15 @@ class Layer:
         return np.full(len(self), neutral, kind) if values is None else np.asarray(values, kind)
 
     def alive(self, time_us: int) -> np.ndarray:
-        """Return the indices of the rows whose interval contains a time, ascending."""
+        """Return the indices of the layer's rows whose interval contains ``time_us``, ascending."""
         return alive(self.table, time_us)
 
 
 class Line(NamedTuple):
-    """A line of `Curves`: its label, its colour, and its values over time. Each value holds until the next time."""
+    """A line of a chart (`Curves`): its label, its colour, and its values over time.
+
+    Each value holds from its own time until the next time.
+    """
 
     label: str
     colour: str
@@ -229,7 +235,7 @@ class Line(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """A chart below the map: counts over the whole run as step lines."""
+    """A chart below the map of the network: counts over the whole run, drawn as step lines."""
 
     name: str
     y_label: str
@@ -251,10 +257,11 @@ class MessagePath(NamedTuple):
 
 
 class MessagePaths(NamedTuple):
-    """All messages whose paths can be drawn. The column ``path`` of a layer's table contains indices of ``paths``.
+    """All messages of a run whose paths through the network can be drawn.
 
-    is_newest: whether the path of the newest message is drawn while the user has selected no message. If it is False,
-        no path is drawn then.
+    paths: the messages. The column ``path`` of a layer's table contains indices of this sequence.
+    is_newest: whether the path of the newest message is drawn while the user has selected no message. If False, no path
+        is drawn without a selection.
     notes: sentences about omitted messages.
     """
 
@@ -273,7 +280,7 @@ class Recorded:
 
     columns: the trace, or only its rows about one event.
     plan: the layout of the network.
-    clock: the map from the run's time to the time of its playback.
+    clock: the playback clock, which converts times of the run to times of its playback.
     colours: name of a message -> its colour.
     """
 
@@ -290,9 +297,9 @@ class Recorded:
 
 
 def table(rows: int = 0, /, **columns: Any) -> Table:
-    """Return a table with these columns, each converted to its type in `COLUMNS`, sorted by ``from_us``.
+    """Return a layer's table with these columns, each converted to its type in `COLUMNS`, sorted by ``from_us``.
 
-    ``rows``: the number of rows, needed only if ``from_us`` or ``until_us`` is missing, which is then 0 in all rows.
+    A missing column ``from_us`` or ``until_us`` is 0 in all rows. ``rows``: the number of rows, needed only then.
     """
     arrays = {name: np.asarray(column, COLUMNS[name][0]) for name, column in columns.items()}
     for name in ("from_us", "until_us"):
@@ -310,7 +317,7 @@ def select(source: Table, rows: np.ndarray) -> Table:
 
 
 def alive(source: Table, time_us: int) -> np.ndarray:
-    """Return the indices of a table's rows whose interval contains a time, ascending."""
+    """Return the indices of the table's rows whose interval contains ``time_us``, ascending."""
     return np.flatnonzero((source["from_us"] <= time_us) & (source["until_us"] > time_us))
 
 
@@ -355,7 +362,7 @@ class RunView:
     trace: Columns | None = None
 
     def layer(self, name: str, mark: str | None = None) -> Layer:
-        """Return the first layer with this name, and with this mark if one is given; KeyError if none matches."""
+        """Return the first layer with this name and, if given, this mark. Raises KeyError if no layer matches."""
         for candidate in self.layers:
             if candidate.name == name and mark in (None, candidate.mark):
                 return candidate

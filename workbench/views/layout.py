@@ -60,16 +60,16 @@ class Layout:
     def spacing_m(self) -> float:
         """The typical distance between neighboring nodes in m.
 
-        It is the square root of the area per node. If nodes are unevenly spread, as in rows, it is smaller: 1.5 times
-        the median length of the shortest link of each node.
+        This is the square root of the area per node, or 1.5 times the median length of each node's shortest link,
+        whichever is smaller. The latter is smaller if nodes are unevenly spread, for example in rows.
         """
         x0, y0, x1, y1 = self.box_m
         by_area = float(np.sqrt((x1 - x0) * (y1 - y0) / max(len(self.ids), 1)))
         a, b = self.links["a"], self.links["b"]
-        length = np.hypot(self.x_m[a] - self.x_m[b], self.y_m[a] - self.y_m[b])
+        link_lengths_m = np.hypot(self.x_m[a] - self.x_m[b], self.y_m[a] - self.y_m[b])
         shortest = np.full(len(self.ids), np.inf)
-        np.minimum.at(shortest, a, length)
-        np.minimum.at(shortest, b, length)
+        np.minimum.at(shortest, a, link_lengths_m)
+        np.minimum.at(shortest, b, link_lengths_m)
         nearest_m = shortest[np.isfinite(shortest) & (shortest > 0)]
         return min(by_area, 1.5 * float(np.median(nearest_m))) if len(nearest_m) else by_area
 
@@ -106,8 +106,8 @@ def whole(graph: nx.Graph) -> Layout:
         notes.append("This network has no positions; its nodes are drawn on a circle.")
     elif graph.graph.get("positions_estimated"):
         estimated_nodes = graph.graph["positions_estimated"]
-        nodes = f"{len(estimated_nodes)} nodes" if isinstance(estimated_nodes, (list, tuple)) else "some nodes"
-        notes.append(f"The positions of {nodes} are estimated from link quality, not measured.")
+        nodes_text = f"{len(estimated_nodes)} nodes" if isinstance(estimated_nodes, (list, tuple)) else "some nodes"
+        notes.append(f"The positions of {nodes_text} are estimated from link quality, not measured.")
     xy = np.array([positions[node] for node in ids.tolist()], dtype=float).reshape(-1, 2)
     walls = np.array(graph.graph.get("walls") or [], dtype=float).reshape(-1, 4)
     plan = Layout(ids, xy[:, 0], xy[:, 1], {}, walls, tuple(notes))
@@ -152,17 +152,17 @@ def _list_links(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
     ``plan``: a layout, whose ``ids`` define the indices of nodes.
     """
     adjacency = list(graph.adjacency())  # an undirected graph lists a link in both directions
-    counts = [len(neighbors) for _, neighbors in adjacency]
-    if not sum(counts):
+    neighbor_counts = [len(neighbors) for _, neighbors in adjacency]
+    if not sum(neighbor_counts):
         empty = np.array([], dtype=np.int64)
         return {"a": empty, "b": empty, "pdr_ab": empty.astype(float), "pdr_ba": empty.astype(float)}
     receivers = chain.from_iterable(neighbors for _, neighbors in adjacency)
     links = (link for _, neighbors in adjacency for link in neighbors.values())
-    pdr = np.fromiter((link.get("pdr", 1.0) for link in links), float, sum(counts))
-    senders = np.repeat(plan.indices(np.array([node for node, _ in adjacency])), counts)
-    link_ends = np.stack([senders, plan.indices(np.fromiter(receivers, np.int64, sum(counts)))], axis=1)
-    low, high = link_ends.min(axis=1), link_ends.max(axis=1)
-    pair_keys, pair_numbers = unique_inverse(low * len(plan.ids) + high)
+    pdr = np.fromiter((link.get("pdr", 1.0) for link in links), float, sum(neighbor_counts))
+    senders = np.repeat(plan.indices(np.array([node for node, _ in adjacency])), neighbor_counts)
+    link_ends = np.stack([senders, plan.indices(np.fromiter(receivers, np.int64, sum(neighbor_counts)))], axis=1)
+    lower_ends, higher_ends = link_ends.min(axis=1), link_ends.max(axis=1)
+    pair_keys, pair_numbers = unique_inverse(lower_ends * len(plan.ids) + higher_ends)
     is_forward = link_ends[:, 0] < link_ends[:, 1]
     pdr_ab, pdr_ba = np.zeros(len(pair_keys)), np.zeros(len(pair_keys))
     pdr_ab[pair_numbers[is_forward]], pdr_ba[pair_numbers[~is_forward]] = pdr[is_forward], pdr[~is_forward]
@@ -176,12 +176,12 @@ def _select_best_links(links: dict[str, np.ndarray], plan: Layout, per_node: int
     shorter one is better.
     """
     a, b = links["a"], links["b"]
-    length = np.hypot(plan.x_m[a] - plan.x_m[b], plan.y_m[a] - plan.y_m[b])
+    link_lengths_m = np.hypot(plan.x_m[a] - plan.x_m[b], plan.y_m[a] - plan.y_m[b])
     quality = np.round((links["pdr_ab"] + links["pdr_ba"]) / 2, 1)
-    count = len(a)
+    link_count = len(a)
     link_ends = np.concatenate([a, b])
-    link = np.concatenate([np.arange(count), np.arange(count)])
-    by_quality = np.lexsort((length[link], -quality[link], link_ends))
+    link = np.concatenate([np.arange(link_count), np.arange(link_count)])
+    by_quality = np.lexsort((link_lengths_m[link], -quality[link], link_ends))
     link_ends = link_ends[by_quality]
     best_links = np.unique(link[by_quality][cumcount(link_ends) < per_node])
     return {name: column[best_links] for name, column in links.items()}

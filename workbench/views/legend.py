@@ -26,9 +26,10 @@ _WIDER = 1.06  # fonts that display an SVG may be slightly wider than Pillow's
 
 
 class Sample(NamedTuple):
-    """An entry of the legend for rows of a layer that are drawn alike.
+    """An entry of the legend, for rows of a layer that are drawn in the same style.
 
-    mark: how they are drawn, such as "disc". look: their style. shades: the colours of their scale, if any.
+    mark: the shape that the rows are drawn as, such as "disc". look: their style. shades: the colours of their colour
+    scale, or () without a scale.
     """
 
     mark: str
@@ -56,17 +57,17 @@ def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
 
 
 def scales_drawing(scales: Sequence[Scale], width: float) -> Drawing:
-    """Draw a colour bar for each scale, one below the other: the label, and the colours from low to high."""
+    """Draw a colour bar for each scale, with its label and its colours from low to high, one bar below the other."""
     drawing = Drawing(width, 0)
     for scale in scales:
         y = drawing.height + 12
         label_and_low = f"{scale.label}:  {scale.low}"
         drawing.text(MARGIN, y, label_and_low, size=SMALL)
         left = MARGIN + _WIDER * text_width(label_and_low, SMALL) + 6
-        step = BAR / len(scale.colours)
+        bar_width = BAR / len(scale.colours)
         for index, colour in enumerate(scale.colours):
             drawing.rectangle(
-                left + index * step, y - 9, step + (0.4 if scale.colours[index + 1 :] else 0), 11, fill=colour
+                left + index * bar_width, y - 9, bar_width + (0.4 if scale.colours[index + 1 :] else 0), 11, fill=colour
             )
         drawing.frame(left, y - 9, BAR, 11, stroke=palette.OUTLINE, width=0.6)
         drawing.text(left + BAR + 7, y, scale.high, size=SMALL)

@@ -48,25 +48,24 @@ def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = 
 
     The band contains nine of ten runs. The areas of discs and rings are proportional to the loads.
 
-    loads: the table from `pipelines.load_per_node`, or any frame with a column "node" and the column that ``metric``
-        names. It must also have a column "scenario", or the ends of the band in two columns, such as "sent_low" and
-        "sent_high".
+    loads: the table from `pipelines.load_per_node`, or any data frame with the columns "node" and ``metric``. It must
+        also have a column "scenario", or the ends of the band in two columns, such as "sent_low" and "sent_high".
     metric: name of the column with the loads.
     dark: draw for a dark background.
     Raises ParameterError for a missing column, or for nodes that the topology lacks.
     """
-    frame = _average_over_runs(loads, "node", metric, "load_map")
+    load_table = _average_over_runs(loads, "node", metric, "load_map")
     plan = lay_out(topology)
-    node_indices = plan.indices(frame["node"].to_numpy())
+    node_indices = plan.indices(load_table["node"].to_numpy())
     if (node_indices < 0).any():
-        unknown_nodes = frame["node"][node_indices < 0].tolist()
+        unknown_nodes = load_table["node"][node_indices < 0].tolist()
         raise ParameterError(
             f"load_map: the loads include node {unknown_nodes[0]}, which is not in the topology; "
             "give the topology of the runs"
         )
     band_and_mean = np.zeros((3, len(plan.ids)))
-    band_and_mean[:, node_indices] = frame[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
-    runs = _count_runs(frame)
+    band_and_mean[:, node_indices] = load_table[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
+    runs = _count_runs(load_table)
     scene = _LoadScene(plan, width, band_and_mean, runs)
     drawings = [
         _draw_heading(plan, band_and_mean, runs, LOADS.get(metric, metric), topology, width),
@@ -74,9 +73,9 @@ def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = 
         _draw_legend(scene, width),
     ]
     page = Drawing(width, 0, title=f"Load of each node: {LOADS.get(metric, metric)}")
-    for part in drawings:
-        page.add(part, 0, page.height)
-        page.height += part.height
+    for partial_drawing in drawings:
+        page.add(partial_drawing, 0, page.height)
+        page.height += partial_drawing.height
     return page.in_dark() if dark else page
 
 
@@ -95,20 +94,24 @@ def latency_chart(
     distributions: the table from `pipelines.latency_distribution`, or a mapping of names to such tables, each drawn as
         one line.
     most_ms: end of the latency axis; longer latencies are drawn at the edge.
-    Raises ParameterError for a frame without the columns ``percent`` and ``latency_ms``.
+    Raises ParameterError for a table without the columns ``percent`` and ``latency_ms``.
     """
     by_name = distributions if isinstance(distributions, Mapping) else {"": distributions}
     frames = {
-        str(name): _average_over_runs(frame, "percent", "latency_ms", "latency_chart")
-        for name, frame in by_name.items()
+        str(name): _average_over_runs(percentile_table, "percent", "latency_ms", "latency_chart")
+        for name, percentile_table in by_name.items()
     }
     series = [
         Series(
-            name, *(frame[column].tolist() for column in ("percent", "latency_ms", "latency_ms_low", "latency_ms_high"))
+            name,
+            *(
+                percentile_table[column].tolist()
+                for column in ("percent", "latency_ms", "latency_ms_low", "latency_ms_high")
+            ),
         )
-        for name, frame in frames.items()
+        for name, percentile_table in frames.items()
     ]
-    runs = sorted({_count_runs(frame) for frame in frames.values()})
+    runs = sorted({_count_runs(percentile_table) for percentile_table in frames.values()})
     run_count = f"{runs[0]:,}" if runs[0] == runs[-1] else f"{runs[0]:,} to {runs[-1]:,}"
     drawing = line_chart(
         series,
@@ -124,9 +127,9 @@ def latency_chart(
 
 
 def _average_over_runs(loads: Any, key: str, metric: str, view: str) -> pd.DataFrame:
-    """Return a pandas frame sorted by ``key``, with the mean of a metric over runs and its 5th and 95th percentile.
+    """Return a pandas table sorted by the column ``key``: the mean of a metric over runs, 5th and 95th percentile.
 
-    The frame has the columns "node", "sent", "sent_low" and "sent_high" if ``key`` is "node" and ``metric`` is "sent".
+    The table has the columns "node", "sent", "sent_low" and "sent_high" if ``key`` is "node" and ``metric`` is "sent".
     ``view``: name of the calling function, for error messages. Raises ParameterError for a missing column.
     """
     if {"scenario", key, metric} <= set(loads.columns):
@@ -135,10 +138,10 @@ def _average_over_runs(loads: Any, key: str, metric: str, view: str) -> pd.DataF
         if column not in loads.columns:
             hint = meant(column, loads.columns)
             raise ParameterError(
-                f"{view}: the frame has no column {column!r}{hint}; its columns are {', '.join(loads.columns)}"
+                f"{view}: the table has no column {column!r}{hint}; its columns are {', '.join(loads.columns)}"
             )
-    frame = loads.toPandas() if is_spark(loads) else loads
-    return frame.sort_values(key, ignore_index=True)
+    load_table = loads.toPandas() if is_spark(loads) else loads
+    return load_table.sort_values(key, ignore_index=True)
 
 
 def _count_runs(frame: pd.DataFrame) -> int:
@@ -185,7 +188,7 @@ class _LoadScene(Scene):
             self.drawing.circle(x, y, low, stroke=palette.BACKGROUND, width=0.8)
 
     def colour(self, load: float) -> str:
-        """Return the colour of `COLOURS` for a load; the last colour is for the largest mean load of a node."""
+        """Return the colour of a node with this load. The largest mean load of a node has the last of `COLOURS`."""
         return COLOURS[round((len(COLOURS) - 1) * load / (self.mean.max() or 1.0))]
 
     def _name_busiest(self) -> None:
@@ -199,13 +202,13 @@ def _draw_heading(plan: Layout, numbers: np.ndarray, runs: int, label: str, topo
     low, mean, high = numbers
     busiest = int(mean.argmax())
     band = f" ({low[busiest]:,.4g} to {high[busiest]:,.4g})" if runs > 1 else ""
-    lines = [
+    heading_lines = [
         f"{label} at each of {caption.nodes(topology)}, {'mean of ' if runs > 1 else ''}{runs:,} run{'s' * (runs > 1)}",
         f"busiest: node {plan.ids[busiest]} with {mean[busiest]:,.4g}{band}; mean of all nodes {mean.mean():,.4g}",
     ]
     drawing = Drawing(width, 30 + LINE)
-    drawing.text(MARGIN, 24, lines[0][0].upper() + lines[0][1:], size=15, bold=True)
-    drawing.text(MARGIN, 24 + LINE, lines[1], size=SMALL, colour=palette.FAINT_TEXT)
+    drawing.text(MARGIN, 24, heading_lines[0][0].upper() + heading_lines[0][1:], size=15, bold=True)
+    drawing.text(MARGIN, 24 + LINE, heading_lines[1], size=SMALL, colour=palette.FAINT_TEXT)
     return drawing
 
 
@@ -213,12 +216,12 @@ def _draw_legend(scene: _LoadScene, width: int) -> Drawing:
     page = Drawing(width, 30)
     x, y = MARGIN + 10.0, 16.0
     page.circle(x, y, 7, fill=COLOURS[-4])
-    text = "area of the disc: the node's load"
+    legend_text = "area of the disc: the node's load"
     if scene.has_band:
         page.circle(x, y, 10, stroke=palette.OUTLINE, width=0.8)
         page.circle(x, y, 4.5, stroke=palette.BACKGROUND, width=0.8)
-        text = "area of the disc: mean over runs; nine of ten runs lie between the inner and the outer ring"
-    page.text(x + 18, y + 4, text, size=SMALL)
+        legend_text = "area of the disc: mean over runs; nine of ten runs lie between the inner and the outer ring"
+    page.text(x + 18, y + 4, legend_text, size=SMALL)
     name = "mean" if scene.has_band else "load"
     scale = scales_drawing([Scale(name, COLOURS, "0", f"{scene.mean.max():,.4g}")], width)
     page.add(scale, 0, page.height)

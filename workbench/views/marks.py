@@ -1,4 +1,4 @@
-"""Drawing of a run's map at a time: a layer is a table, whose visible rows are drawn as marks (see `layers`).
+"""Drawing of a run's map at one time. A layer is a table; its rows at that time are drawn as marks (see `layers`).
 
     moment(view, time_us, names, message)   returns the rows to draw, in a `Group` for each look
     LayerScene(view, time_us, width)        draws these groups with `draw()`, and collects the entries of the legend
@@ -66,7 +66,7 @@ class Group(NamedTuple):
         return LEVELS[self.mark]
 
     def column(self, name: str) -> np.ndarray:
-        """Return the values in the column ``name`` of the layer's table, of the group's rows only; shape (rows,)."""
+        """Return the values of the group's rows in the column ``name`` of the layer's table; shape (rows,)."""
         return self.layer.column(name)[self.rows]
 
 
@@ -83,15 +83,16 @@ def chips(view: RunView) -> dict[str, bool]:
 def path_at(view: RunView, time_us: int, message: int | None) -> int:
     """Return the index of the message whose path is drawn, or -1 for no path.
 
-    ``message``: the index of a message; a negative index counts from the end. None: if ``view.paths.is_newest``, the
-    message that began last, at ``time_us`` or earlier; otherwise no message. Raises ParameterError for an unknown
+    ``message``: the index of a message; a negative index counts from the end. None: the last message that began up to
+    ``time_us``, but no message if ``view.paths.is_newest`` is False. Raises ParameterError for an unknown
     message.
     """
     paths = view.paths.paths
     if message is not None:
         if not -len(paths) <= message < len(paths):
             raise ParameterError(
-                f"network_drawing: message is {message!r}; this run has paths of {len(paths)} messages, numbered from 0"
+                f"network_drawing: the argument `message` is {message!r}; "
+                f"this run has paths of {len(paths)} messages, numbered from 0"
             )
         return message % len(paths)
     begun_messages = [index for index, path in enumerate(paths) if path.from_us <= time_us]
@@ -103,7 +104,9 @@ def path_at(view: RunView, time_us: int, message: int | None) -> int:
 def moment(
     view: RunView, time_us: int, names: Collection[str] | None = None, message: int | None = None, has_room: bool = True
 ) -> list[Group]:
-    """Return the rows of layers that are drawn at a time, as groups in the order of drawing.
+    """Return the rows of a run's layers that are drawn at ``time_us``, as groups in the order of drawing.
+
+    A layer is a table of visible states, such as sent frames. A group contains rows with the same mark and style.
 
     names: names of the player's buttons whose layers are drawn; None: the layers that are visible at first.
     message: index of the message whose path is drawn; None: the path that the player shows at first.
@@ -135,9 +138,9 @@ def _group_rows(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
     look_indices = layer.column("look")[alive_rows]
     for index in np.unique(look_indices).tolist():
         style = layer.looks[index] if index < len(layer.looks) else Look()
-        mark = style.mark or layer.mark
-        if mark:
-            yield Group(layer, style, mark, alive_rows[look_indices == index])
+        style_mark = style.mark or layer.mark
+        if style_mark:
+            yield Group(layer, style, style_mark, alive_rows[look_indices == index])
 
 
 def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.ndarray]]:
@@ -155,7 +158,9 @@ def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.n
 class LayerScene(Scene):
     """A picture of a run at one time, drawn from the layers of the run.
 
-    groups: the rows of layers to draw, as returned by `moment`.
+    A layer is a table of visible states, such as sent frames; each row is drawn as a mark, such as an arrow.
+
+    groups: the rows that are drawn at this time, as returned by `moment`.
     samples, scales: the entries and the colour bars of the legend, for the layers that are drawn.
     """
 
@@ -173,19 +178,19 @@ class LayerScene(Scene):
         self.marked_nodes: list[tuple[int, str]] = []
 
     def draw(self) -> Drawing:
-        """Draw links, then all groups of rows in the order of their levels, then texts; return the drawing."""
+        """Draw the links, then the marks of all layers from the lowest to the highest level, then texts."""
         self._draw_links()
         has_nodes = False
-        nodes = [group for group in self.groups if group.mark == "node"]
+        node_groups = [group for group in self.groups if group.mark == "node"]
         for group in self.groups:
             if not has_nodes and group.level >= LEVELS["node"]:
-                self._draw_nodes(nodes)
+                self._draw_nodes(node_groups)
                 has_nodes = True
             if group.mark not in ("node", "label", "strip"):
                 getattr(self, _METHODS[group.mark])(group)
                 self.explain(group)
         if not has_nodes:
-            self._draw_nodes(nodes)
+            self._draw_nodes(node_groups)
         self._write_texts([group for group in self.groups if group.mark == "label"])
         self._draw_scale_bar()
         return self.drawing
@@ -200,17 +205,17 @@ class LayerScene(Scene):
         return [*nodes, *base, *(sample for sample in samples if sample.mark != "node")]
 
     def explain(self, group: Group) -> None:
-        """Add a group of equal marks to the legend.
+        """Add a group of marks of one style to the legend.
 
-        It gets an entry if its style has a label, and a colour bar if its layer has a scale of colours.
+        The group gets an entry if its style has a label, and a colour bar if its layer has a scale of colours.
         """
         scale = group.layer.scale
         if scale is not None and scale.label and scale not in self.scales:
             self.scales.append(scale)
         if group.look.label:
             scale_colours = scale.colours if scale is not None else ()
-            key = (id(group.layer), group.mark, group.look.label, group.look.colour)
-            self.samples.setdefault(key, Sample(group.mark, group.look, tuple(scale_colours)))
+            sample_key = (id(group.layer), group.mark, group.look.label, group.look.colour)
+            self.samples.setdefault(sample_key, Sample(group.mark, group.look, tuple(scale_colours)))
 
     # Lengths and positions
 
@@ -218,7 +223,7 @@ class LayerScene(Scene):
         return max(look.size * self.diameter, PEN * look.least)
 
     def _line_width(self, look: Look) -> float:
-        """Return the width in px of lines of a style (``look``); a style of size 1, the default, has the minimum."""
+        """Return the width in px of lines of a style (``look``); a ``size`` of 1 or more means the minimum width."""
         return max(look.size * self.diameter if look.size < 1 else 0.0, PEN * look.least)
 
     def _indices_of(self, group: Group, name: str = "node") -> np.ndarray:
@@ -239,7 +244,7 @@ class LayerScene(Scene):
         ), line_rows
 
     def _centers_by_colour(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield (colour, centers of nodes in px, shape (nodes, 2)) for each colour in which a group's rows are drawn.
+        """Yield (colour, centers in px of the nodes drawn in it, shape (nodes, 2)) for each colour of a group.
 
         Rows about nodes that are not in the layout are left out.
         """
@@ -249,7 +254,10 @@ class LayerScene(Scene):
             yield colour, self._positions_of(node_indices[node_rows[shade_rows]])
 
     def _avoid_lines(self, ends: np.ndarray) -> None:
-        """Add nine points on each line to the points that names of nodes should not cover (``band``)."""
+        """Add nine points of each line to ``band``, the points that names of nodes should not cover.
+
+        ``ends``: x0, y0, x1, y1 of each line in px.
+        """
         for share in np.linspace(0.1, 0.9, 9):
             self.band += [(x, y) for x, y in (ends[:, :2] + share * (ends[:, 2:] - ends[:, :2])).tolist()]
 
@@ -272,18 +280,18 @@ class LayerScene(Scene):
 
     def _draw_arrows(self, group: Group) -> None:
         look = group.look
-        ends, line_rows = self._line_ends(group)
+        line_ends, line_rows = self._line_ends(group)
         weight = group.column("weight")[line_rows]
         base_width = 0.65 * self._line_width(look)
         for colour, indices in shades(group.layer, look, weight):
             for line_weight in np.unique(weight[indices]) if group.layer.scale is None else np.zeros(1):
                 arrow_rows = indices[weight[indices] == line_weight] if group.layer.scale is None else indices
-                shifted_ends = self._shift_lines(ends[arrow_rows], look.lane)
+                shifted_ends = self._shift_lines(line_ends[arrow_rows], look.lane)
                 self._draw_arrow_group(
                     shifted_ends, look, colour, base_width * (1 + 0.5 * line_weight), 1 + 0.12 * line_weight
                 )
         if group.layer.of_path:
-            self._avoid_lines(ends[:MOST_LINES_AVOIDED])
+            self._avoid_lines(line_ends[:MOST_LINES_AVOIDED])
 
     def _draw_arrow_group(self, ends: np.ndarray, look: Look, colour: str, width: float, growth: float) -> None:
         arrow_style: dict[str, Any] = {"colour": colour, "width": width, "opacity": look.alpha}
@@ -300,9 +308,9 @@ class LayerScene(Scene):
         ends: x0, y0, x1, y1 of each line in px. lane: the shift, as a multiple of a node's diameter.
         """
         direction = ends[:, 2:] - ends[:, :2]
-        length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
-        node_share = np.minimum(self.node / length, 0.4)
-        offset = lane * self.diameter * np.stack([-direction[:, 1], direction[:, 0]], axis=1) / length
+        line_lengths = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
+        node_share = np.minimum(self.node / line_lengths, 0.4)
+        offset = lane * self.diameter * np.stack([-direction[:, 1], direction[:, 0]], axis=1) / line_lengths
         return np.concatenate(
             [ends[:, :2] + node_share * direction + offset, ends[:, 2:] - 1.3 * node_share * direction + offset], axis=1
         )
@@ -345,22 +353,22 @@ class LayerScene(Scene):
 
         The distance of the dot from the sender is proportional to the elapsed share of the frame's interval.
         """
-        ends, line_rows = self._line_ends(group)
+        line_ends, line_rows = self._line_ends(group)
         weight = group.column("weight")[line_rows]
         dot_share = (self._elapsed_share(group)[line_rows] * np.where(weight > 0, weight, 1))[:, None]
-        direction = ends[:, 2:] - ends[:, :2]
-        length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
-        tail_share = np.maximum(dot_share - np.minimum(0.3, 5 * self.node / length), 0)
-        dots, look = ends[:, :2] + dot_share * direction, group.look
+        direction = line_ends[:, 2:] - line_ends[:, :2]
+        line_lengths = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
+        tail_share = np.maximum(dot_share - np.minimum(0.3, 5 * self.node / line_lengths), 0)
+        dots, look = line_ends[:, :2] + dot_share * direction, group.look
         tail_style: dict[str, Any] = {"colour": look.colour, "width": 2.2 * min(look.size, 1.0), "opacity": look.alpha}
-        self.drawing.segments(np.concatenate([ends[:, :2] + tail_share * direction, dots], axis=1), **tail_style)
+        self.drawing.segments(np.concatenate([line_ends[:, :2] + tail_share * direction, dots], axis=1), **tail_style)
         rim = palette.BACKGROUND if look.alpha >= 1 else None
         self.drawing.markers(
             "circle", dots, self._look_length(look) / 2, look.colour, rim, PEN * look.width, look.alpha
         )
 
     def _draw_losses(self, group: Group) -> None:
-        """Draw a cross on the link of each lost frame; it is small and faint if the receiver was not the addressee."""
+        """Draw a cross on the link of each lost frame; the cross is small if the frame had another addressee."""
         ends, line_rows = self._line_ends(group)
         centers = ends[:, 2:] + LOST_AT * (ends[:, :2] - ends[:, 2:])
         is_unicast = group.column("weight")[line_rows] > 0
@@ -374,10 +382,10 @@ class LayerScene(Scene):
 
         Of several rows with that rank, the row with the largest weight is drawn.
         """
-        count = len(self.plan.ids)
-        lowest_ranks = np.full(count, np.inf)
+        node_count = len(self.plan.ids)
+        lowest_ranks = np.full(node_count, np.inf)
         drawn_styles: list[tuple[Look, Group | None, str]] = [(NODE_LOOK, None, NODE_LOOK.colour)]
-        look_index = np.zeros(count, np.int64)
+        look_index = np.zeros(node_count, np.int64)
         for group in groups:
             node_indices, weight = self._indices_of(group), group.column("weight")
             for colour, shade_rows in shades(group.layer, group.look, weight):
@@ -408,21 +416,23 @@ class LayerScene(Scene):
 
         ``groups``: the groups with the mark "label". Many labels or many names are left out.
         """
-        labels: dict[int, list[str]] = {}
+        labels_of_node: dict[int, list[str]] = {}
         # Labels that the player draws below a node come first, so that its number precedes its key.
         for group in sorted(groups, key=lambda group: group.look.size):
             for node_index, text_index in self._label_texts(group):
-                labels.setdefault(node_index, []).append(str(group.layer.words[text_index]))
+                labels_of_node.setdefault(node_index, []).append(str(group.layer.words[text_index]))
         taken_boxes: list[Box] = []
         most_labels = MOST_LABELS * (2 if self.is_chosen else 1)
-        for node_index, label_texts in labels.items() if len(labels) <= most_labels else ():
+        for node_index, label_texts in labels_of_node.items() if len(labels_of_node) <= most_labels else ():
             self.write(node_index, ": ".join(label_texts), taken_boxes, is_required=False)
-        named_nodes = sorted((node_index, role) for node_index, role in self.marked_nodes if node_index not in labels)
+        named_nodes = sorted(
+            (node_index, role) for node_index, role in self.marked_nodes if node_index not in labels_of_node
+        )
         for node_index, role in named_nodes if len(named_nodes) <= MOST_NAMES else ():
             self.write(node_index, f"{role} {self.plan.ids[node_index]}".strip(), taken_boxes)
 
     def _label_texts(self, group: Group) -> Iterator[tuple[int, int]]:
-        """Return (index of a node, index of its text in the layer's ``words``) for each row of a group with a text."""
+        """Yield (index of the node, index of the text in the layer's ``words``) for each row that has a text."""
         node_indices, text_indices = self._indices_of(group), group.column("text")
         text_rows = np.flatnonzero((node_indices >= 0) & (text_indices >= 0))
         self.explain(group)

@@ -31,9 +31,9 @@ HAS_FILTER = Look("has a filter", palette.CODED, 1.8, 13, 1.6, is_dashed=True)
 
 
 def node_layers(recorded: Recorded) -> list[Layer]:
-    """Return the layers of the nodes' roles and of nodes with filters, and layers that are only drawn as tables.
+    """Return the layers of nodes: their roles, nodes with filters, subscriptions, and kinds of motes.
 
-    These tables are for the inspector: subscriptions, and the kinds of motes.
+    The last two are not drawn on the map; they are tables of the inspector, which shows the state of one node.
     """
     columns, duration_us = recorded.columns, recorded.duration_us
     subscriptions, subscription_texts = subscribed(columns, duration_us)
@@ -92,17 +92,17 @@ def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     text: index of its attributes in the list.
     """
     subscription_rows = columns.where(event=("subscribed", "unsubscribed"))
-    keys = row_keys(columns["node"][subscription_rows], columns["sequence"][subscription_rows])
+    subscription_keys = row_keys(columns["node"][subscription_rows], columns["sequence"][subscription_rows])
     opening_rows, until_us = opened(
-        keys, columns["time_us"][subscription_rows], columns.says("event", subscription_rows, "subscribed")
+        subscription_keys, columns["time_us"][subscription_rows], columns.says("event", subscription_rows, "subscribed")
     )
     subscription_rows = subscription_rows[opening_rows]
-    start_us, value = columns["time_us"][subscription_rows], columns["value"][subscription_rows]
-    until_us = np.where(value > start_us, np.minimum(until_us, value), until_us)
+    start_us, expiry_us = columns["time_us"][subscription_rows], columns["value"][subscription_rows]
+    until_us = np.where(expiry_us > start_us, np.minimum(until_us, expiry_us), until_us)
     table_columns = {
         "node": columns["node"][subscription_rows],
         "sequence": columns["sequence"][subscription_rows],
-        "value": value,
+        "value": expiry_us,
     }
     text_codes, attribute_texts = columns.coded("detail", subscription_rows)
     return within(
@@ -127,17 +127,17 @@ def failing(columns: Columns, duration_us: int) -> Table:
 def publishing(columns: Columns, duration_us: int) -> Table:
     """Return a table of the nodes that publish. A node becomes a source with its first publication."""
     publication_rows = columns.where(event="published")
-    nodes, first_indices = unique_index(columns["node"][publication_rows])
+    publisher_nodes, first_indices = unique_index(columns["node"][publication_rows])
     table_columns = {
-        "node": nodes,
+        "node": publisher_nodes,
         "from_us": columns["time_us"][publication_rows][first_indices],
-        "until_us": np.full(len(nodes), duration_us),
+        "until_us": np.full(len(publisher_nodes), duration_us),
     }
     return within(table(**table_columns), duration_us)
 
 
 def holding(columns: Columns, duration_us: int) -> Table:
-    """Return a table of the intervals in which nodes, other than sinks, hold an event.
+    """Return a table of the intervals in which nodes, other than sinks, hold an event (a publication).
 
     A node counts as holder of an event until the origin of the event makes its next event.
     """
@@ -151,10 +151,10 @@ def holding(columns: Columns, duration_us: int) -> Table:
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
-    """Return the time in µs until which the event of each row is the newest event of its origin, shape (rows,).
+    """Return for each row the time in µs at which the origin of its event makes its next event, shape (rows,).
 
-    An event is a publication that spreads in the network; its origin is the node that made it. The time is that of the
-    origin's next row "originated" in the trace, or ``duration_us``, the run's end, if no such row follows.
+    An event is a publication that spreads in the network; its origin is the node that made it. If the origin makes no
+    later event, the time is ``duration_us``, the run's end.
 
     ``rows``: indices of rows of the trace, such as the rows "held"; ``origins``: the origin of the event in each row.
     """

@@ -54,7 +54,7 @@ def in_notebook() -> bool:
 def write_page(run: Any, name: str = "", **parts: Any) -> None:
     """Write a page with the player of a run and print its path.
 
-    ``name`` becomes part of the file name; ``parts`` are keyword arguments of `save_html`. The page goes into the
+    ``name``: text to include in the file name. ``parts``: keyword arguments of `save_html`. The page goes into the
     folder ``out`` if it exists, else into a new private folder. The common folder for temporary files would be unsafe:
     other users could create files or links there under a predictable name.
     """
@@ -129,7 +129,9 @@ def _follow_run(run: Any) -> None:
 
 
 def _update_players(run: Any, now_s: float | None) -> None:
-    """Send the run's newest state to all its players; if a player fails, print the error and stop updating it.
+    """Send the run's newest state to all players of this run; a player that fails is not updated again.
+
+    The error of a player that fails is printed.
 
     ``now_s``: the current time of a run in progress; None after its end.
     """

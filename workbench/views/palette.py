@@ -1,4 +1,4 @@
-"""The colours of all views: one for each role of a node, link or message, and its counterpart on a dark background.
+"""The colours of all views: for each role of a node, link or message, one for a light and one for a dark background.
 
 The hues are those of Okabe and Ito's colour-blind safe set (Color Universal Design, 2008), lightened for background
 roles. No role is marked by colour alone: sinks are squares, sources triangles, failed nodes crosses, gradients have
@@ -49,9 +49,9 @@ SERIES_MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square",
 
 
 def message_colour(message: str, colours: Mapping[str, str]) -> str:
-    """Return the colour of messages with the name ``message``: a neutral colour if ``colours`` lacks the name.
+    """Return the colour of messages with the name ``message``.
 
-    ``colours``: {name of a message: colour} of the protocol.
+    ``colours``: {name of a message: colour} of the protocol. A message that is missing there has a neutral colour.
     """
     return colours.get(message, OTHER_MESSAGE)
 
@@ -73,7 +73,7 @@ def ink_on(colour: str) -> str:
 
 
 def rank_colour(share: float) -> str:
-    """Return the colour of a node that decodes; ``share`` is its decoder's rank over the generation size, 0 to 1."""
+    """Return the colour of a node that decodes. ``share``: the rank of its decoder / the generation size, 0 to 1."""
     return blend(RANK_LOW, RANK_HIGH, min(max(share, 0.0), 1.0))
 
 

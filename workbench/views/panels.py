@@ -1,7 +1,7 @@
 """Panels below the map of a static figure: bars in lanes at one time, and curves over the whole run.
 
-strips_drawing(scene, width)                          the panels with bars, for layers with the mark "strip"
-curves_drawing(curves, duration_us, time_us, width)   counts as step lines, with a cursor at the time
+strips_drawing(scene, width)                          the diagrams with bars (rows with the mark "strip")
+curves_drawing(curves, duration_us, time_us, width)   counts as step lines, with a cursor at ``time_us``
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ CURVES = 150
 
 
 def strips_drawing(scene: LayerScene, width: int) -> Drawing:
-    """Draw all panels of the layers with the mark "strip", one below the other; the height is 0 without panels."""
+    """Draw the diagrams below the map, in which rows of layers are bars in lanes; without diagrams, the height is 0."""
     drawing = Drawing(width, 0)
-    groups = [group for group in scene.groups if group.mark == "strip"]
-    for panel in dict.fromkeys(group.layer.panel for group in groups):
+    strip_groups = [group for group in scene.groups if group.mark == "strip"]
+    for panel in dict.fromkeys(group.layer.panel for group in strip_groups):
         if panel is not None:
-            _draw_panel(drawing, panel, [group for group in groups if group.layer.panel == panel], width)
-    for group in groups:
+            _draw_panel(drawing, panel, [group for group in strip_groups if group.layer.panel == panel], width)
+    for group in strip_groups:
         scene.explain(group)
     return drawing
 
@@ -47,15 +47,16 @@ def _draw_panel(drawing: Drawing, panel: Panel, groups: Sequence[Group], width: 
 
 
 def _draw_strips(drawing: Drawing, panel: Panel, group: Group, left: float, top: float, scale: float) -> None:
-    """Draw each row of a group as a bar in its lane, within a diagram below the map.
+    """Draw rows of a layer as bars in the lanes of a diagram.
 
-    A row in lane n + 0.5 is a thin strip in the lower half of lane n.
+    A row whose lane is n + 0.5 is a thin bar in the lower half of lane n.
 
-    left, top: the upper left corner of the lanes in px. scale: px for each unit of the x axis.
+    panel: the diagram. group: the rows. left, top: the upper left corner of the lanes in px. scale: px for each unit of
+    the x axis.
     """
-    low, high, lane = (group.column(name) for name in ("low", "high", "lane"))
-    x0 = left + scale * (low - panel.low)
-    x1 = np.maximum(left + scale * (high - panel.low), x0 + 1)
+    bar_starts, bar_ends, lane = (group.column(name) for name in ("low", "high", "lane"))
+    x0 = left + scale * (bar_starts - panel.low)
+    x1 = np.maximum(left + scale * (bar_ends - panel.low), x0 + 1)
     y0 = top + PITCH * lane
     is_bar = lane == np.floor(lane)
     y1 = y0 + np.where(is_bar, BAR, THIN)

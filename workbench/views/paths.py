@@ -61,7 +61,7 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
 
 
 def _find_carriers(columns: Columns) -> np.ndarray:
-    """Return for each message name of the trace whether its messages carry publications; bool, shape (names,)."""
+    """Return for each message name of the trace whether messages of this name carry publications; shape (names,)."""
     carrier_rows = columns.where(event=("originated", "held", "delivered"))
     return np.bincount(columns.codes["message"][carrier_rows], minlength=len(columns.words["message"])) > 0
 
@@ -79,9 +79,9 @@ def _message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarra
 def _count_drawn(path: np.ndarray, paths: int) -> int:
     """Return the number of publications whose paths are drawn; the paths of all later publications are omitted.
 
-    It is at least 1 and at most `MOST_PATHS`. The paths of two or more have at most `MOST_ROWS` rows in total.
+    The number is at least 1 and at most `MOST_PATHS`. Two or more paths have at most `MOST_ROWS` rows in total.
 
-    ``path``: for each row of a path the index of its publication. ``paths``: number of publications.
+    ``path``: for each row of the layer of paths, the index of its publication. ``paths``: number of publications.
     """
     row_totals = np.cumsum(np.bincount(path, minlength=paths))
     return int(np.clip(np.searchsorted(row_totals, MOST_ROWS, "right"), 1, min(paths, MOST_PATHS)))
@@ -96,18 +96,23 @@ def _collect_steps(
     ``originated``, the rows at which publications were made. ``carriers``: for each message name of the trace, whether
     its messages carry publications. ``sent``: the frames.
     """
-    steps = (_find_hops(columns, carriers, sent), columns.where(event="delivered"), _find_drops(columns, originated))
-    rows = np.concatenate(steps)
-    look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(step_rows) for step_rows in steps])
-    path = _publication_of(columns, originated, rows)
-    is_followed = (path >= 0) & carriers[columns.codes["message"][rows]]
-    return rows[is_followed], look[is_followed], path[is_followed]
+    rows_of_kind = (
+        _find_hops(columns, carriers, sent),
+        columns.where(event="delivered"),
+        _find_drops(columns, originated),
+    )
+    rows_of_steps = np.concatenate(rows_of_kind)
+    look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(step_rows) for step_rows in rows_of_kind])
+    publication_indices = _publication_of(columns, originated, rows_of_steps)
+    is_followed = (publication_indices >= 0) & carriers[columns.codes["message"][rows_of_steps]]
+    return rows_of_steps[is_followed], look[is_followed], publication_indices[is_followed]
 
 
 def _find_hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
-    """Return the rows of the trace at which a node received a publication over one hop, from the row's ``peer``.
+    """Return the indices of the trace rows in which a node receives a publication from a neighbor.
 
-    ``carriers``: for each message name of the trace, whether its messages carry publications. ``sent``: the frames.
+    The column ``peer`` of the trace is that neighbor. ``carriers``: for each message name of the trace, whether its
+    messages carry publications. ``sent``: the frames sent in the run.
     """
     held_rows = columns.where(event="held")
     received_rows = columns.where(event="received")
@@ -129,18 +134,20 @@ def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
     """
     holds, drops = np.concatenate([originated, columns.where(event="held")]), columns.where(event="dropped")
     both = np.concatenate([holds, drops])
-    keys, key = unique_inverse(row_keys(*(columns[name][both] for name in ("origin", "sequence", "node"))))
-    since_us = np.full(len(keys), FOREVER_US)
-    np.minimum.at(since_us, key[: len(holds)], columns["time_us"][holds])
-    drop_keys = key[len(holds) :]
+    unique_keys, key_indices = unique_inverse(
+        row_keys(*(columns[name][both] for name in ("origin", "sequence", "node")))
+    )
+    since_us = np.full(len(unique_keys), FOREVER_US)
+    np.minimum.at(since_us, key_indices[: len(holds)], columns["time_us"][holds])
+    drop_keys = key_indices[len(holds) :]
     first_drops = np.flatnonzero(since_us[drop_keys] >= columns["time_us"][drops])
     return drops[first_drops[first_rows(drop_keys[first_drops])]]
 
 
 def _publication_of(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the index of the publication for each row of the trace in ``rows``, or -1 for a row without one.
+    """Return for each row of the trace in ``rows`` the index of its publication, or -1 without a publication.
 
-    The index refers to ``originated``, the rows at which the publications were made.
+    ``originated``: the rows at which publications were made. The index of a publication is its position in this array.
     """
     return find_last(
         *((columns["origin"][chosen_rows], columns["sequence"][chosen_rows]) for chosen_rows in (rows, originated))

@@ -185,29 +185,29 @@ def _draw_text(item: Text, pens: Pens) -> None:
     bold or give it a rim.
     """
     _, own_font, wide_font = _font_files()
-    text = "".join(character for character in item.text if character.isprintable())
+    printable_text = "".join(character for character in item.text if character.isprintable())
     runs = []
-    for is_own, characters in groupby(text, is_in_font):
+    for is_own, characters in groupby(printable_text, is_in_font):
         face = FontProperties(fname=own_font if is_own else wide_font, size=item.size * POINTS)
-        run = "".join(characters)
-        runs.append((run, face, pens.renderer.get_text_width_height_descent(run, face, False)[0]))
+        text_run = "".join(characters)
+        runs.append((text_run, face, pens.renderer.get_text_width_height_descent(text_run, face, False)[0]))
     along = -_ANCHORS[item.anchor] * sum(width for _, _, width in runs)
     x, y = pens.to_page.transform((item.x, item.y))
     rims = [(item.halo, HALO_PX)] if item.halo else []
     rims += [(item.colour, BOLD * item.size)] if item.bold else []
     angle = math.radians(item.turn)
     placed_runs = []
-    for run, face, width in runs:
-        placed_runs.append((run, face, x + along * math.cos(angle), y + along * math.sin(angle)))
+    for text_run, face, width in runs:
+        placed_runs.append((text_run, face, x + along * math.cos(angle), y + along * math.sin(angle)))
         along += width
     for colour, width in rims:
-        for run, face, run_x, run_y in placed_runs:
-            corners, codes = text_to_path.get_text_path(face, run)
+        for text_run, face, run_x, run_y in placed_runs:
+            corners, path_codes = text_to_path.get_text_path(face, text_run)
             scale = item.size * POINTS / text_to_path.FONT_SCALE
             to_page = Affine2D().scale(scale).rotate(angle).translate(run_x, run_y)
-            pens.renderer.draw_path(pens.pen(colour, width), Path(corners, codes), to_page)
-    for run, face, run_x, run_y in placed_runs:
-        pens.renderer.draw_text(pens.pen(item.colour, 1), run_x, run_y, run, face, item.turn)
+            pens.renderer.draw_path(pens.pen(colour, width), Path(corners, path_codes), to_page)
+    for text_run, face, run_x, run_y in placed_runs:
+        pens.renderer.draw_text(pens.pen(item.colour, 1), run_x, run_y, text_run, face, item.turn)
 
 
 _ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}

@@ -97,7 +97,8 @@ def _describe_delivery(pdr: np.ndarray) -> str:
 class Picture(Scene):
     """A picture of a network and of the roles of its nodes in a workload, on a small page.
 
-    sentence: a summary of the network. notes: sentences about omitted links and nodes, and estimated positions.
+    sentence: a summary of the network. notes: sentences about links and nodes that are not drawn and about positions
+    that are estimated.
     """
 
     def __init__(self, graph: nx.Graph, workload: Iterable[Any] = ()) -> None:
@@ -129,18 +130,19 @@ class Picture(Scene):
         return page
 
     def _find_roles(self, workload: Iterable[Any]) -> dict[Look, np.ndarray]:
-        """Return {look: indices of the nodes}, for sinks, sources that are not sinks, and nodes with outages.
+        """Return {look: indices of its nodes} for sinks, for sources that are not sinks, and for nodes with outages.
 
         A look (`layers.Look`) is the style in which these nodes are drawn.
         """
         by_kind = {"subscribe": SINK, "publish": SOURCE, "outage": OFF}
-        nodes: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
+        nodes_of_look: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
         for item in workload:
             item_nodes = self.plan.ids.tolist() if isinstance(item.at, str) else item.at
             # The nodes of a reinforcement are sinks anyway.
-            nodes[by_kind.get(type(item).__name__.lower(), SINK)] += item_nodes
+            nodes_of_look[by_kind.get(type(item).__name__.lower(), SINK)] += item_nodes
         node_indices = {
-            look: np.unique(self.plan.indices(np.array(node_list, np.int64))) for look, node_list in nodes.items()
+            look: np.unique(self.plan.indices(np.array(node_list, np.int64)))
+            for look, node_list in nodes_of_look.items()
         }
         node_indices[SOURCE] = np.setdiff1d(node_indices[SOURCE], node_indices[SINK])
         return node_indices
@@ -158,7 +160,7 @@ class Picture(Scene):
             self.entries.append(Sample("node", NODE_LOOK))
 
     def _draw_dots(self, look: Look, node_indices: np.ndarray) -> None:
-        """Draw nodes as dots of one colour, and add a dot to the legend; of many nodes, draw every n-th one.
+        """Draw nodes as dots of one colour, and add a dot to the legend. If the nodes are many, draw only every n-th.
 
         ``look``: the style of the dots. ``node_indices``: indices of the nodes in the layout. A dot is a line of length
         0 with round ends, which is quicker to draw than a circle.
@@ -167,8 +169,8 @@ class Picture(Scene):
         if step > 1:
             self.notes.append(f"Of these nodes, one in {step} is drawn.")
         if len(node_indices):
-            ends = np.tile(self._positions_of(node_indices[::step]), 2)
-            self.drawing.segments(ends, colour=look.colour, width=2 * self.node)
+            line_ends = np.tile(self._positions_of(node_indices[::step]), 2)
+            self.drawing.segments(line_ends, colour=look.colour, width=2 * self.node)
             self.entries.append(Sample("node", look))
 
     def _draw_marks(self, look: Look, node_indices: np.ndarray) -> None:

@@ -36,7 +36,8 @@ OVERSAMPLING = 2
 class Pens(NamedTuple):
     """A picture and the Pillow objects that draw on it.
 
-    opaque, blending: objects for opaque and for translucent items. zoom: pixels of the picture per px of the drawing.
+    opaque, blending: the objects that draw opaque and translucent items. zoom: pixels of the picture for each px of the
+    drawing.
     """
 
     image: Any
@@ -51,8 +52,8 @@ class Pens(NamedTuple):
 
 def png(drawing: Drawing, scale: float) -> bytes:
     """Return the drawing as a PNG file with ``scale`` pixels per px. The file also states its resolution."""
-    size = max(1, round(drawing.width * scale)), max(1, round(drawing.height * scale))
-    image = Image.new("RGB", (size[0] * OVERSAMPLING, size[1] * OVERSAMPLING), drawing.background)
+    size_px = max(1, round(drawing.width * scale)), max(1, round(drawing.height * scale))
+    image = Image.new("RGB", (size_px[0] * OVERSAMPLING, size_px[1] * OVERSAMPLING), drawing.background)
     pens = Pens(image, ImageDraw.Draw(image), ImageDraw.Draw(image, "RGBA"), scale * OVERSAMPLING)
     for item in drawing.items:
         _DRAW[type(item)](item, pens)
@@ -74,7 +75,7 @@ def _draw_segments(item: Segments, pens: Pens) -> None:
 
 
 def _draw_lines(ends: np.ndarray, item: Segment | Segments | Polyline, pens: Pens) -> None:
-    """Draw lines with round ends. Each line is a single shape, so that translucent lines have an even colour."""
+    """Draw lines with round ends. Each line is one shape, so a translucent line has the same colour everywhere."""
     dash = getattr(item, "dash", ())
     if dash:
         ends = np.array([dash_ends for row in ends.tolist() for dash_ends in _split_dashes(row, dash)]).reshape(-1, 4)
@@ -95,16 +96,16 @@ def _draw_outlines(ends: np.ndarray, width: float, ink: tuple[int, ...], pen: An
 
 def _split_dashes(row: list[float], dash: tuple[float, ...]) -> list[tuple[float, float, float, float]]:
     x0, y0, x1, y1 = row
-    length = math.hypot(x1 - x0, y1 - y0)
-    if not length:
+    line_length = math.hypot(x1 - x0, y1 - y0)
+    if not line_length:
         return [(x0, y0, x1, y1)]
-    dashes, start_px, index = [], 0.0, 0
-    while start_px < length:
-        end_px = min(start_px + dash[index % len(dash)], length)
-        if index % 2 == 0:
-            a, b = start_px / length, end_px / length
+    dashes, start_px, dash_index = [], 0.0, 0
+    while start_px < line_length:
+        end_px = min(start_px + dash[dash_index % len(dash)], line_length)
+        if dash_index % 2 == 0:
+            a, b = start_px / line_length, end_px / line_length
             dashes.append((x0 + a * (x1 - x0), y0 + a * (y1 - y0), x0 + b * (x1 - x0), y0 + b * (y1 - y0)))
-        start_px, index = end_px, index + 1
+        start_px, dash_index = end_px, dash_index + 1
     return dashes
 
 
@@ -122,17 +123,22 @@ def _draw_discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
     outer_radius = (item.radius + (item.width / 2 if item.stroke else 0)) * zoom
     fill = _ink(item.fill, item.opacity) if item.fill else None
     outline = _ink(item.stroke, item.opacity) if item.stroke else None
-    width, pen = max(1, round(item.width * zoom)) if item.stroke else 0, pens.of(item.opacity)
+    ring_width, pen = max(1, round(item.width * zoom)) if item.stroke else 0, pens.of(item.opacity)
     for x, y in centers:
-        box = (x * zoom - outer_radius, y * zoom - outer_radius, x * zoom + outer_radius, y * zoom + outer_radius)
+        bounding_box = (
+            x * zoom - outer_radius,
+            y * zoom - outer_radius,
+            x * zoom + outer_radius,
+            y * zoom + outer_radius,
+        )
         if item.dash:
-            _draw_dashed_ring(pen, box, item, outline, width)
+            _draw_dashed_ring(pen, bounding_box, item, outline, ring_width)
         else:
-            pen.ellipse(box, fill=fill, outline=outline, width=width)
+            pen.ellipse(bounding_box, fill=fill, outline=outline, width=ring_width)
 
 
 def _draw_dashed_ring(pen: Any, box: tuple[float, ...], item: Circle | Circles, ink: Any, width: int) -> None:
-    """Draw a ring with as many dashes as fit around it. ``box``: its bounding box in pixels; ``ink``: its colour."""
+    """Draw a dashed ring. ``box``: its bounding box in pixels; ``ink``: its colour; ``width``: line width in pixels."""
     circumference = 2 * math.pi * item.radius
     dashes = max(round(circumference / sum(item.dash)), 2)
     step = 360 / dashes
@@ -175,13 +181,13 @@ def _draw_text(item: Text, pens: Pens) -> None:
     if item.turn:
         _draw_rotated_text(item, pens.image, text_font, zoom)
         return
-    position, text = (item.x * zoom, item.y * zoom), spell(item.text)
+    text_position, spelled_text = (item.x * zoom, item.y * zoom), spell(item.text)
     # The font has one weight; a rim in the text's colour makes it bold.
     bold = max(1, round(0.022 * item.size * zoom)) if item.bold else 0
     style = {"font": text_font, "anchor": _ANCHORS[item.anchor]}
     if item.halo:
-        pens.opaque.text(position, text, fill=item.halo, stroke_width=round(2 * zoom), **style)
-    pens.opaque.text(position, text, fill=item.colour, stroke_width=bold, **style)
+        pens.opaque.text(text_position, spelled_text, fill=item.halo, stroke_width=round(2 * zoom), **style)
+    pens.opaque.text(text_position, spelled_text, fill=item.colour, stroke_width=bold, **style)
 
 
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}

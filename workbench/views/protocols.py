@@ -44,8 +44,8 @@ def quiet_messages(protocol: Any) -> frozenset[str]:
 def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
     """Return the function ``layers`` of a protocol, which computes the layers that the player draws only for it.
 
-    It belongs to the protocol's class, or else to the nearest base class that has one. If no class has one, return a
-    function that returns ().
+    The function is that of the protocol's class, or else of the nearest base class with such a function. If no class
+    has one, the result is a function that returns ().
     """
     for cls in type(protocol).__mro__:
         if "layers" in vars(cls):
@@ -57,7 +57,10 @@ def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
 
 
 def node_drawing_of(protocol: Any) -> Callable[[Any, int, float | None], Any] | None:
-    """Return the protocol's function that draws the state of a node at a given time, or None if it is missing."""
+    """Return the protocol's function that draws a node's state, or None if the protocol lacks such a function.
+
+    The function is called as ``function(run, node, time_s)``.
+    """
     for cls in type(protocol).__mro__:
         views = _views_package(cls.__module__)
         if views is not None and hasattr(views, "NODE_DRAWING"):

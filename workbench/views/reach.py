@@ -26,8 +26,8 @@ _COLOURS = tuple(palette.blend(palette.RANK_HIGH, palette.HOLDS, shade / (SHADES
 def hop_layer(columns: Columns, duration_us: int) -> Layer:
     """Return the layer of nodes that hold an event, shaded by the number of hops that the event travelled to the node.
 
-    The darkest shade is for one hop, the lightest for the largest number of hops in the run. A node counts as holder of
-    an event until the origin of the event makes its next event.
+    An event is a publication that spreads in the network. The darkest shade is for one hop, the lightest for the
+    largest number of hops in the run. A node holds an event until the event's publisher makes its next event.
     """
     held_rows = columns.where(event="held")
     held_rows = held_rows[columns["value"][held_rows] > 0]
@@ -46,9 +46,9 @@ def hop_layer(columns: Columns, duration_us: int) -> Layer:
 
 
 def reach_curves(recorded: Recorded) -> list[Curves]:
-    """Return a list with the curve of the nodes, other than sinks, that hold the newest event, in percent.
+    """Return a list with one chart: the percentage of nodes, other than sinks, that hold the newest event.
 
-    With several publishers, the curve is the mean over their newest events. Return [] if no node holds an event.
+    With several publishers, the percentage is the mean over their newest events. Return [] if no node holds an event.
     """
     columns, duration_us = recorded.columns, recorded.duration_us
     held_intervals = holding(columns, duration_us)
@@ -56,7 +56,11 @@ def reach_curves(recorded: Recorded) -> list[Curves]:
         return []
     sinks = np.unique(columns["node"][columns.where(event="subscribed")])
     possible_holders = max(len(recorded.plan.ids) - len(sinks), 1) * len(np.unique(held_intervals["origin"]))
-    times = np.unique(np.concatenate([[0], held_intervals["from_us"], held_intervals["until_us"]]))
-    times = times[times < duration_us][:: max(1, -(-len(times) // MOST_TIMES))]
-    reach_percent = 100 * running(held_intervals, times) / possible_holders
-    return [Curves("reach", "nodes (%)", (Line("hold the newest event", palette.RANK_HIGH, times, reach_percent),))]
+    change_times_us = np.unique(np.concatenate([[0], held_intervals["from_us"], held_intervals["until_us"]]))
+    change_times_us = change_times_us[change_times_us < duration_us][:: max(1, -(-len(change_times_us) // MOST_TIMES))]
+    reach_percent = 100 * running(held_intervals, change_times_us) / possible_holders
+    return [
+        Curves(
+            "reach", "nodes (%)", (Line("hold the newest event", palette.RANK_HIGH, change_times_us, reach_percent),)
+        )
+    ]

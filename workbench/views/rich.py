@@ -58,7 +58,7 @@ def metrics_table(run: Any) -> str:
 
 
 def write(value: float) -> str:
-    """Format a metric: whole numbers without decimals, others with about four digits, a dash for infinity and NaN."""
+    """Format a metric: whole numbers without decimals, others with about four digits, infinity and NaN as "–"."""
     if not math.isfinite(value):
         return "–"
     if value == int(value):

@@ -54,7 +54,7 @@ class LayerBuilder:
         self._paths = next((item for item in self._items if isinstance(item, MessagePaths)), None)
 
     def preview(self) -> RunView:
-        """Return what views draw of the run without message paths, except those that the protocol itself defines."""
+        """Return the layers of the run without texts and message paths, except paths that the protocol defines."""
         return self._make_view(self._paths or NO_PATHS, [])
 
     def whole(self) -> RunView:

@@ -28,7 +28,7 @@ FOREVER_US = 1 << 62
 
 
 def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
-    """Return for each row whether it is the first of its key or differs from the previous row of this key; bool.
+    """Return for each row whether it differs from the previous row with the same key, or is the first with this key.
 
     ``keys``: the key of each row. ``values``: the columns that are compared.
     """
@@ -57,9 +57,9 @@ def opened(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (indices of the rows that open an interval, ascending; the time when each interval closes).
 
-    A row opens an interval of its key if ``is_opening``, otherwise it closes the open one. An interval that no row
-    closes lasts until ``end_us``. A row that opens an interval while one is open closes it and opens a new one; with
-    ``reopens=False`` the row is ignored. A row that closes while no interval is open is ignored.
+    ``is_opening``: whether each row opens an interval of its key; all other rows close the open interval of their key.
+    An interval that no row closes lasts until ``end_us``. An opening row first closes an interval that is already open;
+    with ``reopens=False`` such a row is ignored. A closing row without an open interval is ignored.
     """
     if reopens:
         return np.flatnonzero(is_opening), until_next(keys, times_us, end_us)[is_opening]
@@ -69,9 +69,9 @@ def opened(
 
 
 class Overlaps(NamedTuple):
-    """Overlaps of rows with intervals of the same key, as arrays with an entry for each overlap.
+    """The overlaps that `overlaps` finds between rows and intervals, as arrays with an entry for each overlap.
 
-    row, other: indices of the row and of the interval. from_us, until_us: begin and end of the overlap.
+    row: index of the row. other: index of the interval. from_us, until_us: begin and end of the overlap.
     """
 
     row: np.ndarray
@@ -93,7 +93,8 @@ def overlaps(
     keys, from_us, until_us: key, begin and end of each row. Rows may overlap each other.
     other_keys, other_from_us, other_until_us: key, begin and end of each interval. Intervals of the same key must not
         overlap each other.
-    The number of keys times the time in µs from the first begin to the last end of the rows must be below 2^62.
+    The number of keys, multiplied by the time in µs from the first begin to the last end of all rows, must be below
+    2^62.
     """
     by_key = lexsort((other_from_us, other_keys))
     distinct_keys, interval_numbers = unique_inverse(other_keys[by_key])
@@ -130,9 +131,10 @@ def overlaps(
 
 
 def without(table: Table, outages: Table) -> Table:
-    """Return the rows of a table without the times at which their node was down, in order of ``from_us``.
+    """Cut the times at which a node was down out of the intervals of its rows; sort the rows by ``from_us``.
 
-    outages: a table with node, from_us and until_us. A row that contains an outage becomes two rows.
+    outages: a table with the columns node, from_us and until_us. A row whose interval contains an outage becomes two
+        rows.
     """
     by_node = lexsort((outages["from_us"], outages["node"]))
     node, down_us, up_us = (outages[name][by_node] for name in ("node", "from_us", "until_us"))
@@ -142,13 +144,18 @@ def without(table: Table, outages: Table) -> Table:
     first_outages = np.flatnonzero(is_first)
     next_down_us = np.full(len(node), FOREVER_US)
     next_down_us[:-1] = np.where(is_first[1:], FOREVER_US, down_us[1:])
-    keys = np.concatenate([node[first_outages], node])
+    node_keys = np.concatenate([node[first_outages], node])
     up_from_us = np.concatenate([np.full(len(first_outages), -FOREVER_US), up_us])
     up_until_us = np.concatenate([down_us[first_outages], next_down_us])
     affected_rows = np.flatnonzero(has_outages)
     affected_table = select(table, affected_rows)
     uptimes = overlaps(
-        affected_table["node"], affected_table["from_us"], affected_table["until_us"], keys, up_from_us, up_until_us
+        affected_table["node"],
+        affected_table["from_us"],
+        affected_table["until_us"],
+        node_keys,
+        up_from_us,
+        up_until_us,
     )
     divided_table = select(table, affected_rows[uptimes.row]) | {
         "from_us": uptimes.from_us,
@@ -159,7 +166,7 @@ def without(table: Table, outages: Table) -> Table:
 
 
 def within(table: Table, duration_us: int) -> Table:
-    """Return the rows of a table that begin before the end of the run; rows that last longer are cut there."""
+    """Return the rows that begin before the end of the run; intervals that last longer are cut at the end."""
     cut_until_us = np.minimum(table["until_us"], duration_us)
     is_lasting = table["from_us"] < cut_until_us
     return select({**table, "until_us": cut_until_us}, is_lasting)
@@ -168,8 +175,8 @@ def within(table: Table, duration_us: int) -> Table:
 def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
     """Return the indices of at most ``most`` rows, ascending: every n-th row, and more of the important rows.
 
-    ``is_vital``: for each row, whether it is important. Important rows get at most five sixths of the result; the
-    remaining rows get the rest.
+    ``is_vital``: for each row, whether it is important. At most five sixths of the returned rows are important ones;
+    the rest are every n-th of the other rows.
     """
     if len(is_vital) <= most:
         return np.arange(len(is_vital))
@@ -182,10 +189,10 @@ def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
 
 
 def thinned(table: Table, most: int, plural: str) -> tuple[Table, tuple[str, ...]]:
-    """Return (a table with at most ``most`` rows, a tuple with a sentence about omitted rows).
+    """Return (the table, reduced to at most ``most`` rows; a tuple with a sentence about omitted rows).
 
-    A larger table is reduced to every n-th row. For any other table, the tuple is empty. ``plural``: noun for the rows
-    in the sentence, such as "deliveries".
+    A table with more rows is reduced to every n-th row. Otherwise it is unchanged, and the tuple is empty. ``plural``:
+    noun for the rows in the sentence, such as "deliveries".
     """
     row_count = len(table["from_us"])
     if row_count <= most:
@@ -196,9 +203,9 @@ def thinned(table: Table, most: int, plural: str) -> tuple[Table, tuple[str, ...
 
 
 def running(intervals: Table, times_us: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-    """Return the number of intervals that contain each of some ascending times.
+    """Return for each time in ``times_us`` (ascending) the number of intervals that contain this time.
 
-    With ``values``, a number for each interval, return the sum of the values of these intervals instead.
+    ``values``: a number for each interval. If given, return the sum of these numbers instead of the count.
     """
     count_changes = np.zeros(len(times_us) + 1, np.int64)
     for name, sign in (("from_us", 1), ("until_us", -1)):
@@ -209,16 +216,16 @@ def running(intervals: Table, times_us: np.ndarray, values: np.ndarray | None = 
 
 
 def joined(intervals: Table, *names: str) -> Table:
-    """Merge intervals that meet or overlap and are equal in the columns ``names``; sort them by these and by time.
+    """Merge intervals that meet or overlap and are equal in the columns ``names``; sort by these columns and by time.
 
     In all other columns a merged row has the values of its first interval.
     """
-    key = unique_inverse(row_keys(*(intervals[name] for name in names)))[1]
-    by_key = lexsort((intervals["from_us"], key))
-    intervals, key = select(intervals, by_key), key[by_key]
+    group_indices = unique_inverse(row_keys(*(intervals[name] for name in names)))[1]
+    by_key = lexsort((intervals["from_us"], group_indices))
+    intervals, group_indices = select(intervals, by_key), group_indices[by_key]
     scale = int(intervals["until_us"].max(initial=0)) + 1
-    latest_end = np.maximum.accumulate(key * scale + intervals["until_us"])
-    is_first = mark_first(key)
-    is_first[1:] = (key * scale + intervals["from_us"])[1:] > latest_end[:-1]
-    last_rows = np.flatnonzero(np.append(is_first[1:], True))[: len(key)]
-    return select(intervals, is_first) | {"until_us": (latest_end - key * scale)[last_rows]}
+    latest_end = np.maximum.accumulate(group_indices * scale + intervals["until_us"])
+    is_first = mark_first(group_indices)
+    is_first[1:] = (group_indices * scale + intervals["from_us"])[1:] > latest_end[:-1]
+    last_rows = np.flatnonzero(np.append(is_first[1:], True))[: len(group_indices)]
+    return select(intervals, is_first) | {"until_us": (latest_end - group_indices * scale)[last_rows]}

@@ -3,9 +3,9 @@
 Theory of operation
     Successive drawings share most of their elements. So the page has a single SVG with the elements of all drawings,
     and each element lists the steps at which it is shown. The order of elements agrees with their order in every
-    drawing. The drawings are merged one after the other: the longest sequence of elements that a drawing has in common
-    with the elements so far is shared (patience sorting, O(n log n) for n elements), and its other elements are
-    inserted in between.
+    drawing. Drawings are merged one after the other. The longest sequence of elements that a drawing has in common
+    with the elements so far is shared (patience sorting, O(n log n) for n elements). All other elements of the drawing
+    are inserted in between.
 
 Limits
     An element that moves counts as a different element. Where scripts do not run, as in a notebook that is not trusted,
@@ -42,8 +42,8 @@ Spans = list[tuple[int, int]]  # the first and the last step of each interval
 class Stepper:
     """A sequence of drawings with a slider, buttons and the arrow keys.
 
-    ``names``: a name for each drawing. ``description``: label of the slider. All drawings get the size of the largest,
-    so that the page does not jump.
+    ``names``: a name for each drawing. ``description``: label of the slider. All drawings get the size of the largest
+    drawing, so that the page does not jump.
     """
 
     def __init__(self, drawings: Sequence[Drawing], names: Sequence[str], description: str) -> None:
@@ -62,13 +62,17 @@ class Stepper:
         """Return the slider with the drawing below it, as one element for a page."""
         last_step = len(self.drawings) - 1
         group_svg = "\n".join(_group_svg(spans, elements, last_step) for spans, elements in merged(self.drawings))
-        first = self.drawings[0]
-        svg = first.frame_svg(group_svg, f"{themed(group_svg, first.background)}{HIDDEN}")
-        picture = image_html(svg, f"{first.title or 'a drawing'}, {self.names[-1]}", first.width, first.height)
-        names, description = html.escape(json.dumps(self.names)), html.escape(self.description)
+        first_drawing = self.drawings[0]
+        svg = first_drawing.frame_svg(group_svg, f"{themed(group_svg, first_drawing.background)}{HIDDEN}")
+        picture = image_html(
+            svg, f"{first_drawing.title or 'a drawing'}, {self.names[-1]}", first_drawing.width, first_drawing.height
+        )
+        names_json, description = html.escape(json.dumps(self.names)), html.escape(self.description)
         script = Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
-        data = f'data-names="{names}" data-description="{description}"'
-        return f'{STYLE}<div class="wb-stepper" tabindex="0" {OWN_KEYS} {data}>{picture}</div><script>{script}</script>'
+        dataset = f'data-names="{names_json}" data-description="{description}"'
+        return (
+            f'{STYLE}<div class="wb-stepper" tabindex="0" {OWN_KEYS} {dataset}>{picture}</div><script>{script}</script>'
+        )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/plain": repr(self), "text/html": self.to_html()}
@@ -78,9 +82,10 @@ class Stepper:
 
 
 def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
-    """Merge drawings, one for each step; return a list of (steps, elements shown at these steps).
+    """Merge the drawings of all steps, so that an element that several drawings share is stored once.
 
-    The steps are a list of intervals (first, last). The elements of each drawing are in the drawing's own order.
+    Return a list of (steps, SVG elements shown at these steps). The steps are a list of intervals (first, last). The
+    elements of each drawing keep their order.
     """
     elements_so_far: list[str] = []  # in their order; ``spans`` has the steps at which each is shown
     spans: list[Spans] = []
@@ -94,9 +99,9 @@ def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
 
 
 def _match_elements(elements: Sequence[str], all_elements: Sequence[str]) -> list[int]:
-    """Return for each element the index of an equal element in ``all_elements``, or -1 if it has no match.
+    """Return for each SVG element the index of an equal element in ``all_elements``, or -1 if it has no match.
 
-    The indices of the matches ascend. An element can occur several times: its n-th occurrence can only match the n-th
+    The indices (without -1) ascend. An element can occur several times: its n-th occurrence can only match the n-th
     occurrence in ``all_elements``.
     """
     indices: dict[str, list[int]] = {}
@@ -121,12 +126,12 @@ def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     end_indices: list[int] = []  # the index of the pair with that number
     previous_indices: list[int] = []
     for index, (_, second_number) in enumerate(pairs):
-        length = bisect_left(ascent_ends, second_number)
-        previous_indices.append(end_indices[length - 1] if length else -1)
-        if length == len(ascent_ends):
+        ascent_length = bisect_left(ascent_ends, second_number)
+        previous_indices.append(end_indices[ascent_length - 1] if ascent_length else -1)
+        if ascent_length == len(ascent_ends):
             ascent_ends.append(second_number)
             end_indices.append(index)
-        ascent_ends[length], end_indices[length] = second_number, index
+        ascent_ends[ascent_length], end_indices[ascent_length] = second_number, index
     ascent, index = [], end_indices[-1] if end_indices else -1
     while index >= 0:
         ascent.append(pairs[index])
@@ -139,8 +144,9 @@ def _insert_step(
 ) -> tuple[list[str], list[Spans]]:
     """Insert a picture's elements into those of earlier pictures; return (all elements, the steps that show each).
 
-    ``all_elements``, ``spans``: the SVG elements so far, and the steps that show each. ``elements``: those of the new
-    picture, number ``step``. ``matches``: for each of them the index of the equal one in ``all_elements``, or -1.
+    ``all_elements``, ``spans``: the SVG elements so far, and the steps that show each element. ``step``, ``elements``:
+    the number of the new picture and its SVG elements. ``matches``: for each of these elements the index of the equal
+    element in ``all_elements``, or -1.
     """
     merged_elements: list[str] = []
     merged_spans: list[Spans] = []
@@ -164,7 +170,7 @@ def _insert_step(
 
 
 def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
-    """Return the SVG of elements in a group, whose attribute ``data-steps`` lists their steps, such as "0-3 7".
+    """Return SVG: the elements in a group with the attribute ``data-steps``, which lists their steps, as in "0-3 7".
 
     ``spans``: intervals (first, last) of the steps at which the elements are shown. ``last``: the number of the last
     step. Elements that are shown at all steps are returned without a group.
@@ -172,8 +178,8 @@ def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
     elements_svg = "\n".join(elements)
     if spans == [(0, last)]:
         return elements_svg
-    steps = " ".join(
+    steps_text = " ".join(
         f"{first_step}-{last_step}" if last_step > first_step else f"{first_step}" for first_step, last_step in spans
     )
     hidden = "" if spans[-1][1] == last else ' hidden=""'
-    return f'<g data-steps="{steps}"{hidden}>\n{elements_svg}\n</g>'
+    return f'<g data-steps="{steps_text}"{hidden}>\n{elements_svg}\n</g>'

@@ -26,7 +26,7 @@ class Scene:
     x, y: positions of the nodes in px, float64, shape (nodes,).
     node: radius of a node in px.
     walls: ends of the walls in px, shape (walls, 4).
-    band: points (x, y) in px on lines of the picture, which the names of nodes should not cover.
+    band: points (x, y) in px on lines of the picture. The names of nodes should not cover these points.
     """
 
     def __init__(self, plan: Layout, width: int, tallest: float = TALLEST) -> None:
@@ -89,9 +89,10 @@ class Scene:
         return [((left, top, left + width, top + SMALL), left, top + 0.82 * SMALL) for left, top in upper_left_corners]
 
     def _penalty(self, box: Box, taken_boxes: Sequence[Box]) -> float:
-        """Return the penalty of a name in ``box``, for leaving the page and for covering names, nodes, lines or walls.
+        """Return a penalty for writing a node's name in ``box``.
 
-        ``taken_boxes``: the boxes of the names so far.
+        A name is penalized if it leaves the page or covers other names, nodes, lines or walls. ``taken_boxes``: the
+        boxes of the names written so far.
         """
         left, top, right, bottom = box
         margin = self.node + 1
@@ -108,7 +109,7 @@ class Scene:
         return penalty + 4.0 * float(is_crossed.sum())
 
     def _count_covered(self, box: Box) -> int:
-        """Return how many of the points to keep visible (``band``) a name in a box would cover."""
+        """Return how many points of ``band`` (which should stay visible) a node's name in this box would cover."""
         if len(self._band) != len(self.band):
             self._band = np.array(self.band)
         left, top, right, bottom = box
@@ -116,7 +117,7 @@ class Scene:
         return int(((x > left) & (x < right) & (y > top) & (y < bottom)).sum())
 
     def write(self, place: int, text: str, taken: list[Box], bold: bool = False, is_required: bool = True) -> None:
-        """Write a text beside a node, where it covers as little as possible.
+        """Write a text beside a node, at the position where the text covers as little as possible.
 
         ``place``: the node's index. ``taken``: the boxes of earlier texts; the new box is added. With
         ``is_required=False`` the text is omitted if it would cover an earlier text.

@@ -34,19 +34,21 @@ _UNIX_S = 1e8  # s, longer than any run, so larger times are Unix times
 def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "") -> Drawing:
     """Draw the mean of each window over time, with a line for each region or other group of the windows.
 
-    ``windows``: a frame as from `wb.pipelines.windows`. ``key``: the key of the readings to draw, such as TEMP; None:
-    the key with the most readings. A line is interrupted where no readings exist. If there are at most three lines,
-    each has a band from the least to the greatest reading. Raises ParameterError for an unknown key.
+    ``windows``: a data frame as from `wb.pipelines.windows`. ``key``: the key of the readings to draw, such as TEMP;
+    None: the key with the most readings. A line is interrupted where no readings exist. If there are at most three
+    lines, each has a band from the least to the greatest reading. Raises ParameterError for an unknown key.
     """
-    frame, name = _select_key(windows, key)
-    group_columns = [column for column in frame.columns if column not in _VALUE_COLUMNS and column != "key"]
-    frame = frame[frame["start_s"] > frame["end_s"].max() - MOST_WINDOWS * _window_length_s(frame) - 1e-9]
+    window_table, name = _select_key(windows, key)
+    group_columns = [column for column in window_table.columns if column not in _VALUE_COLUMNS and column != "key"]
+    window_table = window_table[
+        window_table["start_s"] > window_table["end_s"].max() - MOST_WINDOWS * _window_length_s(window_table) - 1e-9
+    ]
     groups = (
-        [("", frame)]
+        [("", window_table)]
         if not group_columns
-        else [(_group_name(values), rows) for values, rows in frame.groupby(group_columns, sort=True)]
+        else [(_group_name(values), rows) for values, rows in window_table.groupby(group_columns, sort=True)]
     )
-    first_s = float(frame["start_s"].min()) if len(frame) else 0.0
+    first_s = float(window_table["start_s"].min()) if len(window_table) else 0.0
     begin_s = first_s if first_s > _UNIX_S else 0.0
     series_list = [
         _mean_series(group, rows, begin_s, len(groups) <= _MOST_BANDS) for group, rows in groups[:MOST_SERIES]
@@ -60,12 +62,12 @@ def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "")
 def _select_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, str]:
     if "key" not in windows.columns:
         return windows, ""
-    counts = windows.groupby("key")["count"].sum()
+    reading_counts = windows.groupby("key")["count"].sum()
     if key is None:
-        key = str(counts.idxmax()) if len(counts) else ""
-    elif key not in counts.index:
-        keys = ", ".join(counts.index) or "none, because they are empty"
-        raise ParameterError(f"key is {key!r}; it must be one of the keys in the windows: {keys}")
+        key = str(reading_counts.idxmax()) if len(reading_counts) else ""
+    elif key not in reading_counts.index:
+        keys_text = ", ".join(reading_counts.index) or "none, because they are empty"
+        raise ParameterError(f"the argument `key` is {key!r}; it must be one of the keys in the windows: {keys_text}")
     return windows[windows["key"] == key], key
 
 
@@ -86,16 +88,17 @@ def _group_name(values: Any) -> str:
 
 
 def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool) -> Series:
-    """Return the means of one group of windows as a `Series` with this name.
+    """Return the mean readings in successive windows of time as a `Series` with this name.
 
-    A point is in the middle of each window; the line has a gap where windows are missing.
+    Each point is in the middle of its window; the line has a gap where windows are missing.
 
-    ``begin_s``: the time that is 0 on the x axis. ``has_band``: whether the series has the range of the readings.
+    ``begin_s``: the time that is 0 on the x axis. ``has_band``: whether the series has a band from the lowest to the
+    highest reading.
     """
     length_s = _window_length_s(frame)
-    index = np.round((frame["start_s"] - frame["start_s"].min()) / length_s).astype(int).to_numpy()
-    columns = np.full((3, index.max() + 1), np.nan)
-    columns[:, index] = frame[["mean", "min", "max"]].to_numpy(float).T
+    window_indices = np.round((frame["start_s"] - frame["start_s"].min()) / length_s).astype(int).to_numpy()
+    columns = np.full((3, window_indices.max() + 1), np.nan)
+    columns[:, window_indices] = frame[["mean", "min", "max"]].to_numpy(float).T
     x = float(frame["start_s"].min()) - begin_s + (np.arange(columns.shape[1]) + 0.5) * length_s
     mean, low, high = columns.tolist()
     return Series(name, x.tolist(), mean, low if has_band else None, high if has_band else None)
@@ -113,12 +116,14 @@ def drawing_of(following: Any, key: str | None = None) -> Drawing:
     windows = following.windows()
     reading_count, late_count = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
     length_s = following.settings.every_us / 1e6
-    state = "goes on" if following.is_running else "has ended"
-    window_note = f"windows of {length_s:g} s with {reading_count:,} readings, {late_count:,} of them late; {state}"
+    state_text = "goes on" if following.is_running else "has ended"
+    window_note = (
+        f"windows of {length_s:g} s with {reading_count:,} readings, {late_count:,} of them late; {state_text}"
+    )
     if following.error is not None:
         window_note = f"ended early: {following.error}"
     return windows_chart(
-        windows, key, window_note if len(windows) else f"no window of {length_s:g} s is closed; {state}"
+        windows, key, window_note if len(windows) else f"no window of {length_s:g} s is closed; {state_text}"
     )
 
 
@@ -143,7 +148,7 @@ def chart(following: Any, key: str | None = None) -> Drawing | None:
 
 
 def _update_chart(following: Any, key: str | None, shown: Any) -> None:
-    """Replace the drawing whenever windows are added; if drawing fails, print the error and stop.
+    """Redraw the chart whenever windows of time are added; if drawing fails, print the error and stop.
 
     ``following``: the stream of windows, from `wb.pipelines.follow`. ``key``: name of the readings to draw; None: the
     name with the most readings. ``shown``: the notebook's handle of the displayed drawing.

@@ -46,7 +46,7 @@ class Attributes(Panel):
     """A panel whose ``value`` is the text of attributes, such as "TEMP GE 20, TEMP LE 30".
 
     kind       "subscription", "publication", or "choice" (of the messages that a filter receives; it may be empty)
-    against    (label, text) of the items to compare with: publications, or subscriptions if this is a publication
+    against    (label, attributes as text) of the items to match with: publications for a subscription, and vice versa
     protocol   the protocol whose rule decides what matches, and whether a publication may have constraints; None for
                the usual rule of attributes
     match_all  whether a subscription may have no constraints
@@ -102,7 +102,10 @@ class Attributes(Panel):
         return self.kind != PUBLICATION or _allows_constrained_data(self.protocol)
 
     def draw(self, value: str) -> None:
-        """Show a value in the rows and in the text field; an invalid value only in the text field, with an error."""
+        """Show attributes in the rows of controls and in the text field.
+
+        An invalid ``value`` is shown only in the text field, with an error.
+        """
         self._text.value, self.error = value, ""
         try:
             attributes = self._parse_text(value)
@@ -194,9 +197,10 @@ class Attributes(Panel):
         self._text_edited(traitlets.Bunch(new=self._text.value))
 
     def _use_protocol(self, change: Any) -> None:
-        """Redraw the attributes if the old and the new protocol differ in whether publications may have constraints.
+        """Redraw the attributes if only one of the old and the new protocol allows constraints in publications.
 
-        The menus then offer other operators, or an error appears. ``change``: has the protocols ``old`` and ``new``.
+        The menus then offer other operators, or an error appears. ``change``: an object with the protocols as ``old``
+        and ``new``.
         """
         if self.kind == PUBLICATION and _allows_constrained_data(change.old) != _allows_constrained_data(change.new):
             with quiet(self):
@@ -212,7 +216,7 @@ class Attributes(Panel):
         self._matches.value = _comparison_html(self, compared_items) if compared_items else ""
 
     def matches(self) -> tuple[tuple[str, bool, str], ...]:
-        """Compare the panel's attributes with the items in ``against``, at most the first `_MOST_COMPARED`.
+        """Match the panel's attributes with the items in ``against``, at most the first `_MOST_COMPARED` items.
 
         Returns (label of the item, whether it matches, the reason if it does not match) for each item.
         """
@@ -242,9 +246,11 @@ def why_not(subscription: str, publication: str, protocol: Protocol | None = Non
 def _comparison_html(panel: Attributes, all_items: tuple[tuple[str, str], ...]) -> str:
     comparisons = panel.matches()
     plural = "subscriptions" if panel.kind == PUBLICATION else "publications"
-    count = sum(is_match for _, is_match, _ in comparisons)
-    lines = [f"<li class='wb-match'>✓ {html.escape(label)}</li>" for label, is_match, _ in comparisons if is_match]
-    lines += [
+    match_count = sum(is_match for _, is_match, _ in comparisons)
+    comparison_lines = [
+        f"<li class='wb-match'>✓ {html.escape(label)}</li>" for label, is_match, _ in comparisons if is_match
+    ]
+    comparison_lines += [
         f"<li class='wb-no-match'>✗ {html.escape(label)}<br>{html.escape(reason)}</li>"
         for label, is_match, reason in comparisons
         if not is_match
@@ -252,8 +258,8 @@ def _comparison_html(panel: Attributes, all_items: tuple[tuple[str, str], ...]) 
     omitted = (
         f"; {len(all_items) - len(comparisons):,} more are not compared" if len(all_items) > len(comparisons) else ""
     )
-    summary = f"Matches {count} of {len(comparisons)} {plural}{omitted}."
-    return f"<div class='wb-matches'>{summary}<ul>{''.join(lines)}</ul></div>"
+    summary = f"Matches {match_count} of {len(comparisons)} {plural}{omitted}."
+    return f"<div class='wb-matches'>{summary}<ul>{''.join(comparison_lines)}</ul></div>"
 
 
 def _allows_constrained_data(protocol: Protocol | None) -> bool:
@@ -288,7 +294,7 @@ class _Row(widgets.HBox):
             control.observe(self._control_edited, "value")
 
     def list_keys(self, names: tuple[str, ...]) -> None:
-        """Offer these keys in the menu; the selected key remains selected."""
+        """Offer these attribute keys in the menu; the selected key remains selected."""
         selected_name = self.key.value
         menu_names = names if selected_name in names or selected_name is None else (*names, selected_name)
         if self.key.options != menu_names:
@@ -315,12 +321,16 @@ class _Row(widgets.HBox):
         ``operator``: the operator to select if the key has it.
         """
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
-        codes = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
-        names = (
-            [str(OPERATOR_NAMES[operator_code]) for operator_code in codes] if self._allows_constraints() else ["IS"]
+        operator_codes = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
+        operator_names = (
+            [str(OPERATOR_NAMES[operator_code]) for operator_code in operator_codes]
+            if self._allows_constraints()
+            else ["IS"]
         )
-        self.operator.options = [(_SIGNS[name], name) for name in names]
-        self.operator.value = operator if operator in names else names[0] if len(names) == 1 else "EQ"
+        self.operator.options = [(_SIGNS[name], name) for name in operator_names]
+        self.operator.value = (
+            operator if operator in operator_names else operator_names[0] if len(operator_names) == 1 else "EQ"
+        )
         is_app = key.number == APP
         self.number.options = tuple(APPLICATION_TYPES) if is_app else ()
         self._unit.value = f"<span class='wb-unit'>{html.escape(_range_of(key))}</span>"
@@ -353,7 +363,7 @@ class _Row(widgets.HBox):
         return attributes[0]
 
     def _value_text(self) -> str:
-        """Return the value that the user entered. If its key takes byte strings, add quotes unless it has them."""
+        """Return the value that the user entered; if the key takes byte strings, add missing quotes."""
         value_text = self.number.value.strip()
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         return f'"{value_text}"' if key.type == BLOB and not value_text.startswith(('"', "0x")) else value_text
@@ -364,7 +374,7 @@ class _Row(widgets.HBox):
 
 
 def _range_of(key: Any) -> str:
-    """Return the unit and the range of the values of a key: "°C, -327.68 to 327.67"."""
+    """Return a text with the unit and the range of an attribute key's values: "°C, -327.68 to 327.67"."""
     if key.type == BLOB:
         return "text, or 0x and hex digits"
     if key.number == APP:

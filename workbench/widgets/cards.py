@@ -67,7 +67,7 @@ def _card_html(name: str, run: Any, old_metrics: Any, second: Any) -> str:
         if old_metrics is not None and name in old_metrics
         else ("", None)
     )
-    kind = "" if is_better is None else "wb-better" if is_better else "wb-worse"
+    css_class = "" if is_better is None else "wb-better" if is_better else "wb-worse"
     extra = ""
     if name == "delivery_ratio":
         extra = f"<small>{metrics['delivered']:,.0f} of {metrics['expected']:,.0f}</small>"
@@ -77,7 +77,7 @@ def _card_html(name: str, run: Any, old_metrics: Any, second: Any) -> str:
     return (
         f"<div class='wb-card' role='listitem' title='{html.escape(metric_style.meaning, quote=True)}'>"
         f"<span>{html.escape(metric_style.title)}</span><b>{html.escape(value_text)}</b>"
-        f"<em class='{kind}'>{html.escape(change_text)}</em>{extra}</div>"
+        f"<em class='{css_class}'>{html.escape(change_text)}</em>{extra}</div>"
     )
 
 
@@ -105,8 +105,8 @@ def written(shown: Shown, value: float) -> str:
 def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
     """Return (the change of a metric as text, whether the change is an improvement).
 
-    ``shown``: how the metric is displayed. The text is "" if the values are equal or not finite. The second entry is
-    None in this case, and if neither a higher nor a lower value of the metric is better.
+    ``shown``: how the metric is displayed. If the values are equal or not finite, the result is ("", None). The second
+    entry is also None if neither a higher nor a lower value of the metric is better.
     """
     if not (math.isfinite(before) and math.isfinite(now)) or now == before:
         return "", None
@@ -139,48 +139,55 @@ class Differences(widgets.HTML):
         super().__init__(_ALONE)
 
     def show_none(self) -> None:
-        """Show a hint that explains how to compare two runs; for a lab with a single run."""
+        """Show a hint on how to compare two runs, because the lab has only a single run."""
         self.value = _ALONE
 
     def show_live(self) -> None:
-        """Show a notice that a run on motes cannot be compared with another run."""
+        """Show a notice instead of the table, because a run on motes cannot be compared with another run."""
         self.value = _LIVE
 
     def show(self, first: Any, second: Any) -> None:
         """Show the metrics of two runs side by side."""
-        names = [_protocol_name(run) for run in (first, second)]
-        if names[0] == names[1]:
-            names = [f"{names[0]} A", f"{names[1]} B"]
-        index = [*first.metrics.index, *(name for name in second.metrics.index if name not in first.metrics.index)]
+        protocol_names = [_protocol_name(run) for run in (first, second)]
+        if protocol_names[0] == protocol_names[1]:
+            protocol_names = [f"{protocol_names[0]} A", f"{protocol_names[1]} B"]
+        metric_names = [
+            *first.metrics.index,
+            *(name for name in second.metrics.index if name not in first.metrics.index),
+        ]
         rows_html = "".join(
             _row_html(_describe_metric(name, first, second), _metric_or_nan(first, name), _metric_or_nan(second, name))
-            for name in index
+            for name in metric_names
         )
-        header_cells = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
+        header_cells = "".join(
+            f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *protocol_names, "second / first")
+        )
         table = (
             f"<table class='wb-differences'><thead><tr>{header_cells}</tr></thead><tbody>{rows_html}</tbody></table>"
         )
         equality_note = _EQUAL if first.metrics.equals(second.metrics) else ""
         self.value = (
-            table + equality_note + _conditions_html(dict(zip(names, (first.scenario, second.scenario), strict=True)))
+            table
+            + equality_note
+            + _conditions_html(dict(zip(protocol_names, (first.scenario, second.scenario), strict=True)))
         )
 
 
 def _conditions_html(scenarios: dict[str, Any]) -> str:
-    """Return an HTML list of the conditions under which each protocol ran, such as an ideal radio, and of warnings.
+    """Return an HTML list of warnings and of each protocol's conditions, such as an ideal radio.
 
     ``scenarios``: {name of the protocol: its scenario}.
     """
     protocol_conditions = [conditions(scenario, name) for name, scenario in scenarios.items()]
     common_conditions = shared(scenarios)
     advice = " “Radio and time” has losses, collisions, carrier sense and retries." if common_conditions else ""
-    lines = [
+    condition_lines = [
         *([common_conditions + advice] if common_conditions else []),
         *warnings(protocol_conditions),
         *map(str, protocol_conditions),
     ]
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-    return f"<h4>Conditions</h4><ul class='wb-said'>{items}</ul>"
+    items_html = "".join(f"<li>{html.escape(line)}</li>" for line in condition_lines)
+    return f"<h4>Conditions</h4><ul class='wb-said'>{items_html}</ul>"
 
 
 def _protocol_name(run: Any) -> str:
@@ -199,19 +206,19 @@ def _row_html(shown: Shown, first: float, second: float) -> str:
     if math.isnan(first) and math.isnan(second):
         return ""
     best_index = _better_index(shown.is_more_better, first, second)
-    cells = "".join(
+    cells_html = "".join(
         f"<td{' class=wb-best' if index == best_index else ''}>{html.escape(written(shown, value))}</td>"
         for index, value in enumerate((first, second))
     )
     ratio = f"{second / first:.2f}" if first and math.isfinite(first) and math.isfinite(second) else ""
     meaning = html.escape(shown.meaning, quote=True)
-    return f"<tr><th scope='row' title='{meaning}'>{html.escape(shown.title)}</th>{cells}<td>{ratio}</td></tr>"
+    return f"<tr><th scope='row' title='{meaning}'>{html.escape(shown.title)}</th>{cells_html}<td>{ratio}</td></tr>"
 
 
 def _better_index(is_more_better: bool | None, first: float, second: float) -> int | None:
-    """Return the index (0 or 1) of the better of two values, or None if neither is better.
+    """Return 0 if ``first`` is the better value of a metric, 1 if ``second`` is, or None if neither is better.
 
-    ``is_more_better``: whether higher values of the metric are better; None: neither higher nor lower ones are.
+    ``is_more_better``: whether higher values of the metric are better; None: no value is better than another.
     """
     if is_more_better is None or math.isnan(first) or math.isnan(second) or first == second:
         return None

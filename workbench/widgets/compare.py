@@ -17,9 +17,10 @@ from workbench.widgets.style_sheet import style_sheets
 
 
 class Compare(widgets.HBox):
-    """One player, or two players side by side that share a clock. `show` shows other runs in them.
+    """One player, or two players side by side that share a clock.
 
-    `preview` and `complete` do the same in two steps: first a picture of one moment of each run, then the whole runs.
+    `show` shows other runs in the players. `preview` and `complete` show them in two steps: first one moment of each
+    run, then the whole runs.
 
     clock: the name of the clock that the players share.
 
@@ -50,12 +51,12 @@ class Compare(widgets.HBox):
         self.complete()
 
     def complete(self) -> None:
-        """Show the whole runs in all players, after `preview` showed only one time of the runs."""
+        """Show the whole runs in the players, after `preview` has shown a single moment of each run."""
         for player in self.players:
             player.complete()
 
     def preview(self, runs: tuple[Run, ...], **live: Any) -> None:
-        """Show one or two runs, but only at the time that the players display now; `complete` shows the whole runs.
+        """Show one or two runs at the time that the players display now; `complete` then shows the whole runs.
 
         ``live``: for a run in progress, its current time (``now_s``) and sentences about problems (``notes``).
         """

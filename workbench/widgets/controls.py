@@ -49,7 +49,7 @@ def nodes_of(text: str) -> str | tuple[int, ...]:
     """Return the nodes in a text: "all", "0, 5" or "3-7, 9". Raises ParameterError for any other text."""
     if text.strip().lower() == ALL:
         return ALL
-    nodes: dict[int, None] = {}  # in their order, each once
+    ordered_nodes: dict[int, None] = {}  # in their order, each once
     for range_text in filter(None, re.split(r"[,;\s]+", text.strip())):
         match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", range_text, re.ASCII)
         if not match:
@@ -62,10 +62,10 @@ def nodes_of(text: str) -> str | tuple[int, ...]:
                 f"{range_text} is not a range of nodes; "
                 "it must go from a lower to a higher number, 100,000 nodes at most"
             )
-        nodes.update(dict.fromkeys(range(first_node, last_node + 1)))
-    if not nodes:
+        ordered_nodes.update(dict.fromkeys(range(first_node, last_node + 1)))
+    if not ordered_nodes:
         raise ParameterError('the list of nodes is empty; write numbers, as in "0, 5" or "3-7", or "all"')
-    return tuple(nodes)
+    return tuple(ordered_nodes)
 
 
 def known_nodes(
@@ -118,7 +118,7 @@ def quiet(panel: Any) -> Iterator[None]:
 
 
 def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -> widgets.Button:
-    """Return a button as wide as its label, with the tooltip ``reason``, that calls ``action()``."""
+    """Return a button as wide as its label. A press calls ``action()``; ``reason`` is the tooltip."""
     new_button = widgets.Button(
         description=label, tooltip=reason, layout={"width": "auto", "align_self": "flex-start", **layout}
     )
@@ -127,13 +127,13 @@ def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -
 
 
 def error_html(sentence: str) -> str:
-    """Return an error message as HTML, or "" if it is empty. The middle of a very long message is omitted."""
+    """Return an error message as HTML, or "" if ``sentence`` is empty. The middle of a very long message is omitted."""
     sentence = shortened(sentence, LONGEST_SENTENCE)
     return f"<span class='wb-error' role='alert'>{html.escape(sentence)}</span>" if sentence else ""
 
 
 def status_html(sentence: str, is_error: bool = False) -> str:
-    """Return a status or error message as HTML, or "" if it is empty."""
+    """Return a status or error message as HTML, or "" if ``sentence`` is empty."""
     if is_error or not sentence:
         return error_html(sentence)
     escaped_sentence = html.escape(sentence, quote=True)
@@ -172,13 +172,13 @@ class TextField(widgets.HBox):
     error = traitlets.Unicode()
 
     def __init__(self, name: str, unit: str = "", reason: str = "", placeholder: str = "") -> None:
-        label = f"<span title='{html.escape(reason, quote=True)}'>{html.escape(name)}</span>"
+        label_html = f"<span title='{html.escape(reason, quote=True)}'>{html.escape(name)}</span>"
         self._text = widgets.Text(
             continuous_update=False, placeholder=placeholder, tooltip=f"{name}: {reason}", layout={"width": "auto"}
         )
         self._message = below()
         units = words(f"<span class='wb-unit'>{html.escape(unit)}</span>")
-        super().__init__((words(label, width="auto"), self._text, units, self._message))
+        super().__init__((words(label_html, width="auto"), self._text, units, self._message))
         self.add_class("wb-field").add_class("wb-row")
         traitlets.link((self, "text"), (self._text, "value"))
         self.observe(self._show_error, "error")
@@ -208,7 +208,7 @@ class Lines(widgets.VBox):
         self.observe(self._draw_selection, "selected")
 
     def show(self, lines: list[str], selected: int) -> None:
-        """Show these lines and select the line at index ``selected``."""
+        """Show these lines and select the line at index ``selected``; -1 selects no line."""
         shown_lines = lines[:MOST_LINES]
         self._is_setting = True
         try:
@@ -229,12 +229,12 @@ class Lines(widgets.VBox):
     def _draw_selection(self, _: Any = None) -> None:
         self._is_setting = True
         try:
-            count = len(self._list.options)
-            self._list.index = self.selected if 0 <= self.selected < count else None
+            line_count = len(self._list.options)
+            self._list.index = self.selected if 0 <= self.selected < line_count else None
         finally:
             self._is_setting = False
-        self._list.layout.display = None if count else "none"
-        (self._empty.add_class if count else self._empty.remove_class)("wb-none")
+        self._list.layout.display = None if line_count else "none"
+        (self._empty.add_class if line_count else self._empty.remove_class)("wb-none")
         for control in self._buttons:
             control.disabled = self.selected < 0
 
@@ -253,7 +253,7 @@ class ListPanel(Panel):
     selected = traitlets.Int(-1)
 
     def _make_list(self, label: str, empty: str, noun: str) -> None:
-        """Make the list of items and the button that moves the selected item to the nodes selected on the map.
+        """Make the list of items, and a button that assigns the selected item to the nodes selected on the map.
 
         label: label of the list. empty: text that an empty list shows. noun: name of an item, such as "filter".
         """

@@ -1,4 +1,4 @@
-"""A background thread for slow work, in which newer work cancels older work."""
+"""A background thread for slow functions; a newly submitted function cancels the previous one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ AFTER_S = 0.25  # delay; a moving slider submits functions at shorter intervals,
 
 
 class Cancelled(Exception):
-    """Raised inside background work that newer work has replaced, or that was cancelled."""
+    """Raised inside a background function that was cancelled or replaced by a newer function."""
 
 
 class Deferred:
@@ -38,13 +38,13 @@ class Deferred:
             self._timer.start()
 
     def cancel(self) -> None:
-        """Cancel the function that runs or waits."""
+        """Cancel the function that is running or waiting to run."""
         with self._condition:
             self._finished = self._cancel_timer()
             self._condition.notify_all()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until no function runs or waits; return False on timeout."""
+        """Wait until no function is running or waiting to run; return False on timeout."""
         with self._condition:
             return self._condition.wait_for(lambda: self._finished == self._last_submitted, timeout_s)
 

@@ -32,8 +32,8 @@ class Field(widgets.HBox):
 
     check: a function that returns the value to store or raises WorkbenchError; by default `check_parameter`.
     is_explained: whether the reason for the default is shown below the field.
-    is_offered: whether a button is shown with which the user selects this parameter for a sweep.
-    vary_count: how often that button was pressed.
+    is_offered: whether the field has a button that selects this parameter for a sweep.
+    vary_count: how often this button was pressed.
     """
 
     value = traitlets.Any()
@@ -49,9 +49,9 @@ class Field(widgets.HBox):
         self._controls, self._read, self._write = _make_control(parameter)
         self._message, self._reason = below(), below()
         self._vary: Any = None
-        name = words(_label_html(parameter), width="auto")
-        unit = words(f"<span class='wb-unit'>{html.escape(_unit_text(parameter))}</span>")
-        super().__init__((name, *self._controls, unit, self._message, self._reason))
+        name_label = words(_label_html(parameter), width="auto")
+        unit_label = words(f"<span class='wb-unit'>{html.escape(_unit_text(parameter))}</span>")
+        super().__init__((name_label, *self._controls, unit_label, self._message, self._reason))
         self.add_class("wb-field").add_class("wb-row")
         for control in self._controls:
             control.tooltip = f"{parameter.name}: {parameter.reason}"
@@ -168,11 +168,21 @@ def reason_of(parameter: Parameter) -> str:
     """Return a text with the default of a parameter, its range, and the reason for the default."""
     if isinstance(parameter.minimum, tuple) or isinstance(parameter.default, bool):
         return f"{_choice_label(parameter.default)} unless set: {parameter.reason}"
-    low, high = ("" if bound is None else f"{bound:,.12g}" for bound in (parameter.minimum, parameter.maximum))
-    range_text = f", {low} to {high}" if low and high else f", from {low}" if low else ""
+    minimum_text, maximum_text = (
+        "" if bound is None else f"{bound:,.12g}" for bound in (parameter.minimum, parameter.maximum)
+    )
+    range_text = (
+        f", {minimum_text} to {maximum_text}"
+        if minimum_text and maximum_text
+        else f", from {minimum_text}"
+        if minimum_text
+        else ""
+    )
     default = parameter.default
-    items = default if isinstance(default, tuple) else (default,)
-    default_text = ", ".join(f"{item:.12g}" if isinstance(item, float) else str(item) for item in items) or "none"
+    default_items = default if isinstance(default, tuple) else (default,)
+    default_text = (
+        ", ".join(f"{item:.12g}" if isinstance(item, float) else str(item) for item in default_items) or "none"
+    )
     return f"{default_text} unless set{range_text}: {parameter.reason}"
 
 
@@ -187,7 +197,7 @@ def _unit_text(parameter: Parameter) -> str:
 
 
 def sentence(error: Exception) -> str:
-    """Return an error message without the name of its parameter, which the field beside the message shows."""
+    """Return an error message without the parameter's name, because the field beside the message shows this name."""
     message = str(error)
     return message.partition(": ")[2] or message
 
@@ -278,17 +288,20 @@ def _round_value(value: float, whole: bool) -> int | float:
 
 
 def usual_range(parameter: Parameter) -> tuple[float, float]:
-    """Return the range of a slider.
+    """Return the range of a parameter's slider.
 
-    It is the parameter's range or, if that is wide, about a tenth of the default to ten times the default.
+    This is the parameter's own range. If that is wide, it is narrowed to about a tenth of the default to ten times the
+    default.
     """
-    default, low, high = float(parameter.default), parameter.minimum, parameter.maximum
+    default, lowest, highest = float(parameter.default), parameter.minimum, parameter.maximum
     largest_value = 10 * abs(default) or 10.0
-    low = -largest_value if low is None else float(low)
-    high = largest_value if high is None else float(high)
-    if high - low <= 100 or (default == 0 and high - low <= 1000):
-        return low, high
-    return max(low, min(0.0, 10 * default) if low <= 0 else default / 10), min(high, max(largest_value, low + 10))
+    lowest = -largest_value if lowest is None else float(lowest)
+    highest = largest_value if highest is None else float(highest)
+    if highest - lowest <= 100 or (default == 0 and highest - lowest <= 1000):
+        return lowest, highest
+    return max(lowest, min(0.0, 10 * default) if lowest <= 0 else default / 10), min(
+        highest, max(largest_value, lowest + 10)
+    )
 
 
 def _tuple_control() -> _Control:

@@ -106,7 +106,7 @@ class Filters(ListPanel):
 
     @property
     def filters(self) -> tuple[Any, ...]:
-        """The protocol's filters, sorted by kind of message, then by key; messages pass the filters in this order."""
+        """The protocol's filters in the order in which messages pass them: by kind of message, then by key."""
         setting = setting_of(self.value)
         configured = getattr(self.value, setting) if setting else ()
         return tuple(sorted(configured, key=lambda item: (item.messages, item.key)))
@@ -150,7 +150,7 @@ class Filters(ListPanel):
         """Add a filter of the kind ``name``, by default the kind that is selected in the menu.
 
         Messages pass the new filter after all other filters for data. The filter is at the nodes that are selected on
-        the map, or at all nodes.
+        the map; without a selection, at all nodes.
         """
         name = name or self._kind.value
         if not setting_of(self.value) or name is None:
@@ -178,7 +178,7 @@ class Filters(ListPanel):
         self.error = self._offer_filters(without(self.filters, self.selected), None)
 
     def _move(self, step: int) -> None:
-        """Exchange the selected filter with the previous (``step`` -1) or the next filter (``step`` 1) in the list.
+        """Swap the selected filter with the previous filter in the list (``step`` is -1) or the next one (1).
 
         Messages pass filters in the order of their keys, so the two filters exchange keys.
         """
@@ -222,7 +222,7 @@ class Filters(ListPanel):
         return self._catalogue_module().make({**current.to_dict(), **changes})
 
     def _offer_filters(self, filters: tuple[Any, ...], selected: Any) -> str:
-        """Replace the filters of the protocol in ``value``; return an error message, or "" if they are valid.
+        """Replace the filters of the panel's protocol; return an error message, or "" if the filters are valid.
 
         ``selected``: the filter to select afterwards; None leaves the selection unchanged.
         """
@@ -291,8 +291,8 @@ def line_of(item: Any) -> str:
 def _next_free_key(filters: tuple[Any, ...]) -> int:
     taken_keys = {item.key for item in filters}
     next_key = max(taken_keys, default=FIRST_FILTER_KEY - 1) + 1
-    keys = [next_key, *range(FIRST_FILTER_KEY, LAST_FILTER_KEY + 1)]
-    free_key = next((key for key in keys if key <= LAST_FILTER_KEY and key not in taken_keys), None)
+    candidate_keys = [next_key, *range(FIRST_FILTER_KEY, LAST_FILTER_KEY + 1)]
+    free_key = next((key for key in candidate_keys if key <= LAST_FILTER_KEY and key not in taken_keys), None)
     if free_key is None:
         raise ParameterError(
             f"all keys from {FIRST_FILTER_KEY} to {LAST_FILTER_KEY} are taken by filters; remove a filter first"
@@ -336,7 +336,7 @@ class _Form(widgets.VBox):
     def show(self, item: Any, kind: Any, nodes: tuple[int, ...]) -> None:
         """Show the filter ``item``. If the form shows this filter already, invalid input remains.
 
-        kind: the entry of its kind in the catalogue, or None if its kind is not registered.
+        kind: the entry of the filter's kind in the catalogue of filters, or None if this kind is not registered.
         nodes: the nodes of the network.
         """
         self._nodes = nodes
@@ -354,15 +354,17 @@ class _Form(widgets.VBox):
             self._show_message("")
 
     def _fill_fields(self, item: Any, kind: Any) -> None:
-        table = kind.parameters if kind else ()
+        parameter_table = kind.parameters if kind else ()
         self._required_settings = frozenset(kind.initial_settings if kind else ())
-        setting_values = {parameter.name: item.settings.get(parameter.name, parameter.default) for parameter in table}
-        if (item.name, table) not in self._tables:
-            fields = fields_of(table, setting_values, f"filter {item.name}")
+        setting_values = {
+            parameter.name: item.settings.get(parameter.name, parameter.default) for parameter in parameter_table
+        }
+        if (item.name, parameter_table) not in self._tables:
+            fields = fields_of(parameter_table, setting_values, f"filter {item.name}")
             for field in fields.values():
                 field.observe(self._apply_changes, "value")
-            self._tables[item.name, table] = fields
-        self.fields = self._tables[item.name, table]
+            self._tables[item.name, parameter_table] = fields
+        self.fields = self._tables[item.name, parameter_table]
         for name, field in self.fields.items():
             field.value = setting_values[name]
             field.error = ""
@@ -401,7 +403,7 @@ class _Form(widgets.VBox):
         }
 
     def keep(self, item: Any) -> None:
-        """Record ``item`` as the filter in the form, so that `show` of this filter leaves the fields unchanged."""
+        """Record ``item`` as the filter that the form shows, so that ``show(item)`` leaves the fields unchanged."""
         self._shown_filter = item
 
     def _show_message(self, sentence: str) -> None:
@@ -409,7 +411,7 @@ class _Form(widgets.VBox):
 
 
 class _Results(widgets.VBox):
-    """Tables of filters' decisions in a run: counts, and on request each message before and after its filter."""
+    """Tables of what filters did in a run: counts of messages and, on request, each message before and after."""
 
     def __init__(self) -> None:
         self._run: Any = None
@@ -507,7 +509,7 @@ def _decisions_html(protocol: Protocol, first_decisions: tuple[Decision, ...], c
         return "No filter received a message."
     names = _names_by_key(protocol)
     header_row = _head_html(("time", "node", "filter", "message", "did", "before", "after"))
-    rows = []
+    table_rows = []
     for decision in _select_decisions(first_decisions):
         message = f"{decision.messages} {decision.sequence} of node {decision.origin}"
         columns_of_row = (
@@ -516,26 +518,26 @@ def _decisions_html(protocol: Protocol, first_decisions: tuple[Decision, ...], c
             names.get((decision.messages, decision.key), decision.key),
             message,
         )
-        cells = (
+        cell_texts = (
             *columns_of_row,
             _DECISION_NAMES[decision.did],
             decision.before,
             "" if decision.after == decision.before else decision.after,
         )
-        columns = "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells)
-        rows.append(f"<tr class='wb-{decision.did}'>{columns}</tr>")
+        cells_html = "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cell_texts)
+        table_rows.append(f"<tr class='wb-{decision.did}'>{cells_html}</tr>")
     summary = (
-        f"<p>{len(rows):,} of {count:,} decisions, preferably those that changed a message.</p>"
-        if len(rows) < count
+        f"<p>{len(table_rows):,} of {count:,} decisions, preferably those that changed a message.</p>"
+        if len(table_rows) < count
         else ""
     )
-    return f"{summary}<div class='wb-told-rows'><table class='wb-told'>{header_row}{''.join(rows)}</table></div>"
+    return f"{summary}<div class='wb-told-rows'><table class='wb-told'>{header_row}{''.join(table_rows)}</table></div>"
 
 
 def _select_decisions(first_decisions: tuple[Decision, ...]) -> list[Decision]:
-    """Return at most `_MOST_ROWS` of the decisions, in their order.
+    """Return at most `_MOST_ROWS` decisions of filters, in order; decisions to pass a message are omitted first.
 
-    A decision states what a filter did to a message. Decisions to replace or drop it take precedence over "pass".
+    A decision states whether a filter passed, replaced or dropped a message.
     """
     chosen_indices = sorted(range(len(first_decisions)), key=lambda index: first_decisions[index].did == "pass")[
         :_MOST_ROWS

@@ -1,4 +1,4 @@
-"""A panel that opens scenarios: the models of the gallery, each with a picture and its question, and files."""
+"""A panel that opens scenarios from files, or from a gallery of models, each shown with a picture and a question."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def question_html(model: gallery.Model) -> str:
 
 
 def _draw_model(model: gallery.Model, check: Callable[[], None]) -> str:
-    """Run a model, and return HTML with a picture of its network; ``check()`` raises an error to end the run."""
+    """Run a model of the gallery; return HTML with a picture of its network. ``check()`` raises an error to end it."""
     run = runner.play(model.scenario, engine_for(model.scenario), progress=lambda _: check())
     alt, png = html.escape(model.title, quote=True), base64.b64encode(preview(run, _WIDTH).to_png(scale=1.5)).decode()
     return f"<img class='wb-picture' alt='{alt}' src='data:image/png;base64,{png}'>"

@@ -5,9 +5,9 @@ Theory of operation
     present state remains. Undo goes back through the list of states. Quick changes of one number, as by a slider, are
     one step of the list; any other change is a step of its own.
 
-    A change of the network may remove nodes. The workload at these nodes is not played, but the state keeps it, and it
-    is played again when the nodes are back. Settings that refer to such nodes, such as the roots of trees, get nodes
-    that are in the network.
+    A change of the network may remove nodes. The workload at these nodes is left out of runs, but the state keeps it
+    until the nodes are back. Settings that refer to such nodes, such as the roots of trees, get nodes that are in the
+    network.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class State(NamedTuple):
 
     @property
     def workload(self) -> tuple[Item, ...]:
-        """The workload as it was composed; the scenario's workload lacks items at nodes that are not in the network."""
+        """The workload as the user composed it, including items at nodes that are no longer in the network."""
         return self.scenario.workload if self.composed is None else self.composed
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
-        """The scenarios to run: one, or two that differ only in their protocol."""
+        """The scenarios to run: one scenario, or two that differ only in their protocol."""
         if self.beside is None:
             return (self.scenario,)
         return self.scenario, self.scenario.replace(protocol=self.beside)
@@ -85,21 +85,21 @@ class History(traitlets.HasTraits):
         invalid, the present state remains, and ``error`` gets the reason.
         """
         try:
-            state = _apply_fields(self.state, fields)
+            next_state = _apply_fields(self.state, fields)
         except WorkbenchError as error:
             self.error = str(error)
             return False
         self.error = ""
-        if state == self.state:
+        if next_state == self.state:
             return True
-        path, now_s = _find_changed_number(self.state, state, fields), time.monotonic()
+        path, now_s = _find_changed_number(self.state, next_state, fields), time.monotonic()
         is_same_gesture = (
             path is not None and path == self._last_change[0] and now_s - self._last_change[1] < _ONE_GESTURE_S
         )
         if not (self._past_states and is_same_gesture):
             self._past_states = [*self._past_states, self.state][-MOST_STEPS:]
         self._last_change, self._undone_states = (path, now_s), []
-        self.state = state
+        self.state = next_state
         return True
 
     @property
@@ -157,7 +157,8 @@ def _apply_fields(state: State, fields: dict[str, Any]) -> State:
 def _find_changed_number(before: State, after: State, names: Iterable[str]) -> tuple[Any, ...] | None:
     """Return the path of the only number in which two states differ, or None if they differ in anything else.
 
-    ``names``: the fields that are compared. A path is the field's name and the names of the values inside.
+    ``names``: the fields that are compared. The path of a number is the name of its field, followed by the names of
+    the values inside the field that lead to the number.
     """
     paths = [
         path
@@ -174,8 +175,8 @@ def _field_value(state: State, name: str) -> Any:
 def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
     """Yield the path of each number in which two values differ, and None for each other difference.
 
-    A path is a tuple of names: a field of the state, then the fields inside its value. ``path``: the path of
-    ``before`` and ``after`` themselves.
+    A path is a tuple of names that lead to a number: a field of the state, then fields inside. ``path``: the path of
+    the values ``before`` and ``after``, with which the paths of their numbers begin.
     """
     if before is after:
         return
@@ -193,7 +194,7 @@ def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterato
 def _values_inside(value: Any) -> Mapping[Any, Any] | None:
     """Return {name: value} for the values inside ``value``, or None for a simple value.
 
-    A network contains its recipe, the parameters of its generator; without a recipe the result is None.
+    A network contains the arguments of the generator that made it. For a network without a generator, return None.
     """
     if isinstance(value, nx.Graph):
         return value.graph.get("recipe")
@@ -207,7 +208,7 @@ def _values_inside(value: Any) -> Mapping[Any, Any] | None:
 
 
 def named_nodes(items: Iterable[Item]) -> set[int]:
-    """Return all nodes that the items of a workload list by number. Items at "all" nodes list no nodes."""
+    """Return all nodes that items of a workload name by number. An item at "all" nodes adds none."""
     return {node for item in items if not isinstance(item.at, str) for node in item.at}
 
 
@@ -225,9 +226,9 @@ def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
 
 
 def within(protocol: Protocol, nodes: set[int]) -> Protocol:
-    """Return the protocol with settings that refer only to ``nodes``.
+    """Return a copy of the protocol whose settings refer only to ``nodes``, the nodes of the network.
 
-    A setting that loses all its nodes gets the lowest of ``nodes``.
+    A setting that loses all its nodes gets the node with the lowest number.
     """
     settings = dict(protocol.settings)
     for name, named_nodes in protocol.named_nodes().items():

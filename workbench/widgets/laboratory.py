@@ -69,9 +69,10 @@ _open: dict[str, Lab] = {}
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
     """Open the lab with the scenario that was last composed in a lab of this name.
 
-    Without a stored scenario, or if that lab was opened with a different ``scenario``, open the lab with ``scenario``;
-    None means a small example. If a lab with this name is open, as when a cell is run again, that lab is closed.
-    Outside of a notebook the lab is not visible; a line on standard error names the commands that open one.
+    If no scenario is stored under this name, or the stored lab was opened with a different ``scenario``, open the lab
+    with ``scenario``; None means a small example. If a lab with this name is open, as when a cell is run again, that
+    lab is closed. Outside of a notebook the lab is not visible; a line on standard error names the commands that open
+    one.
     """
     if not isinstance(scenario, Scenario | None):
         raise ScenarioError(
@@ -131,7 +132,7 @@ class Lab(widgets.VBox):
 
     @property
     def run(self) -> Run | None:
-        """The present run, or of two runs the left one. It is None before the first run and in a closed lab."""
+        """The present run, or the left one of two runs; None before the first run and in a closed lab."""
         return self.runs[0] if self.runs else None
 
     @property
@@ -203,7 +204,7 @@ class Lab(widgets.VBox):
     def _release(self) -> None:
         """Release the memory of a closed lab: all panels and runs, but not the scenario, which is stored as text.
 
-        A notebook keeps the outputs of its cells. So without this the panels and runs would stay in memory.
+        A notebook keeps the outputs of its cells, so the panels and runs would otherwise stay in memory.
         """
         self._panel.wait(_CLOSING_S)  # a run that is being shown may still use the panels
         try:
@@ -249,9 +250,12 @@ class Lab(widgets.VBox):
     def _lay_out_panels(self) -> None:
         self._undo = widgets.Button(description="↶", tooltip="Undo", layout={"width": "2.6em"})
         self._redo = widgets.Button(description="↷", tooltip="Redo", layout={"width": "2.6em"})
-        names = [_ALONE, *known_protocols()]
+        protocol_names = [_ALONE, *known_protocols()]
         self._beside = widgets.Dropdown(
-            options=names, description="compare with:", style={"description_width": "initial"}, layout={"width": "17em"}
+            options=protocol_names,
+            description="compare with:",
+            style={"description_width": "initial"},
+            layout={"width": "17em"},
         )
         self._beside.tooltip = "Another protocol on the same workload, side by side"
         self._drawer = widgets.ToggleButton(description="☰ Forms", layout={"width": "6.5em"})
@@ -354,8 +358,12 @@ class Lab(widgets.VBox):
             name = _ALONE if beside is None else type(beside).public_class().__name__
             # A protocol is not offered beside itself, unless it is there with other settings.
             own_name = type(scenario.protocol).public_class().__name__
-            names = [protocol_name for protocol_name in known_protocols() if protocol_name != own_name]
-            protocol_names = (_ALONE, *names) if name in (_ALONE, *names) else (_ALONE, *names, name)
+            other_protocol_names = [protocol_name for protocol_name in known_protocols() if protocol_name != own_name]
+            protocol_names = (
+                (_ALONE, *other_protocol_names)
+                if name in (_ALONE, *other_protocol_names)
+                else (_ALONE, *other_protocol_names, name)
+            )
             if self._beside.options != protocol_names:
                 self._beside.options = protocol_names
             self._beside.value = name
@@ -388,9 +396,9 @@ class Lab(widgets.VBox):
         self._workload.picked = self._filters.picked = nodes
 
     def _toggle_role(self, change: Any) -> None:
-        """Give the selected nodes the role whose button was pressed on the map; if all of them have it, remove it.
+        """Give the selected nodes the role (sink, source or failing node) whose button was pressed on the map.
 
-        Roles are sink, source and failing node.
+        If all of these nodes have the role already, remove it from them.
         """
         press = change.new
         if press:
@@ -400,8 +408,8 @@ class Lab(widgets.VBox):
     def _open_sweep(self, change: Any) -> None:
         """Open the panel for sweeps, and select the parameter whose button in a form the user pressed.
 
-        If a sweep cannot vary the parameter, the selection in the panel does not change. An example is an argument of
-        the network's generator that the scenario does not specify.
+        If a sweep cannot vary the parameter, the panel keeps its selection. For example, a sweep cannot vary an
+        argument of the network's generator that the scenario does not specify.
         """
         if change.new[0] in self._sweep.path.options:
             self._sweep.path.value = change.new[0]
@@ -445,7 +453,7 @@ class Lab(widgets.VBox):
     def _resend_later(self) -> None:
         """Send the list of players again, at growing intervals, until a page reports that it shows a player.
 
-        While a page loads, it misses changes. For example, it misses that the first run's player replaces a notice.
+        A page that is still loading misses changes, for example that the player of the first run replaces a notice.
         """
         if self._is_displayed or self._is_closed or not self._resend_s:
             return

@@ -19,11 +19,11 @@ _shared: dict[str, widgets.Widget] = {}
 
 
 def shared(name: str, make: Callable[[], widgets.Widget]) -> widgets.Widget:
-    """Return the layout or style with this name, made by ``make()`` at the first call. Callers must not change it.
+    """Return the shared layout or style object called ``name``; the first call makes it with ``make()``.
 
-    The layout or style stays open when panels are closed. Without sharing, each widget has a layout and a style of its
-    own. A lab that was opened again in the same cell then sent so many messages that Jupyter's server dropped some
-    (``iopub_msg_rate_limit``), and the lab was not drawn.
+    Callers must not change the object. It stays open when panels are closed. If each widget had a layout and a style
+    of its own, a lab that is opened again in the same cell would send too many messages. Jupyter's server then drops
+    some (``iopub_msg_rate_limit``), and the lab is not drawn.
     """
     if name not in _shared or _shared[name].comm is None:
         _shared[name] = make()
@@ -79,9 +79,10 @@ class Panel(widgets.VBox):
         raise NotImplementedError
 
     def offer(self, value: Any) -> None:
-        """Set the value that results from the user's input.
+        """Set the panel's value after the user's input.
 
-        A call has no effect while the panel shows a value that the program set: that also changes the controls.
+        While the panel displays a value that the program has set, its controls change without the user. So a call has
+        no effect then.
         """
         if self._is_drawing:
             return

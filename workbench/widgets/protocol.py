@@ -105,7 +105,7 @@ class ProtocolForm(Panel):
         """Set the protocol to the values of all fields after the user edited the field ``name``.
 
         If these values are incompatible, set only the parameter ``name`` and leave all other settings unchanged. If
-        that is invalid too, show an error at the field.
+        this setting alone is invalid too, show an error at the field.
         """
         if self._is_drawing:
             return
@@ -171,7 +171,7 @@ def _matching_preset(value: Protocol) -> str:
 def protocol_names() -> list[str]:
     """Return the names of the protocols in the menu.
 
-    Names that stand for another protocol with a fixed setting are left out.
+    A name that is only an alias of another protocol with a fixed setting is left out.
     """
     protocols = {name: protocol_from_dict({"name": name}) for name in known_protocols()}
     return [name for name, protocol in protocols.items() if type(protocol).public_class().__name__ == name]
@@ -182,9 +182,9 @@ def _holds_filters(parameter: Parameter) -> bool:
 
 
 def _is_left_by_presets(parameter: Parameter, value: Protocol) -> bool:
-    """Return whether a parameter keeps its value in the protocol ``value`` when the user applies a preset.
+    """Return whether a preset leaves a parameter of the protocol ``value`` unchanged.
 
-    This holds for filters and for settings that refer to nodes of the present network.
+    A preset leaves filters unchanged, and settings that refer to nodes of the present network.
     """
     return _holds_filters(parameter) or parameter.name in value.named_nodes()
 

@@ -100,7 +100,7 @@ class RadioForm(Panel):
             field.show(field_values[name])
 
     def _show_name(self, radio: Radio) -> None:
-        """Select a radio in the menu of named radios; select no entry if the menu does not have an equal radio."""
+        """Select a radio in the menu of named radios, or no entry if none of them is equal to this radio."""
         self.radios.value = next(
             (radio_of_name for _, radio_of_name in self.radios.options if radio_of_name == radio), None
         )

@@ -41,7 +41,7 @@ class RunPanel(widgets.HBox):
     runs: the runs of the last lab state (`history.State`), one or two.
     live: (run, seconds so far) while a run on motes is in progress, else None.
     busy: whether a run is in progress.
-    failed: number of runs so far that did not give a result.
+    failed: number of runs so far that ended without a result.
     """
 
     runs = traitlets.Tuple()
@@ -98,7 +98,7 @@ class RunPanel(widgets.HBox):
 
     @property
     def is_outdated(self) -> bool:
-        """True if scenarios newer than those of ``runs`` are waiting to run."""
+        """True if newer scenarios than those of ``runs`` wait to be run."""
         return self._runs.is_outdated
 
     def stop(self) -> None:
@@ -137,7 +137,7 @@ class RunPanel(widgets.HBox):
             self.show_message("")
 
     def _offer_kinds(self) -> None:
-        """Update the menu of kinds of virtual motes: mark each kind whose tools are not installed as "missing"."""
+        """Update the menu of kinds of virtual motes. A kind whose tools are not installed is marked as "missing"."""
         kinds = [kind for kind in motes.KINDS if kind != motes.SIMULATED]
         menu_entries = [(f"{kind}, missing" if motes.missing(kind) else kind, kind) for kind in kinds]
         if len(self._available_kinds()) > 1:
@@ -175,7 +175,7 @@ class RunPanel(widgets.HBox):
         self._patience.start()
 
     def _show_running(self) -> None:
-        """Show which protocols are running; called if a run takes longer than usual, as while code is compiled."""
+        """Show which protocols are running. Called if a run takes long, for example because code is compiled."""
         state = self.state
         if self.busy and state is not None:
             protocols = [state.scenario.protocol, *([] if state.beside is None else [state.beside])]
@@ -213,8 +213,8 @@ class RunPanel(widgets.HBox):
     def _count_discarded(self) -> None:
         """Increment ``failed`` when a run's result is discarded, because the lab's state changed during the run.
 
-        The lab observes ``failed``. If it changes, the lab sends the whole of the previous run to players that show
-        only a preview of it. While a newer run is pending, ``failed`` does not change: players will show that run.
+        The lab observes ``failed``. On a change it sends the previous run to players that show only a preview of that
+        run. While a newer run is pending, ``failed`` does not change: players will show that run.
         """
         if not self.is_outdated:
             self.failed += 1
@@ -255,8 +255,12 @@ class RunPanel(widgets.HBox):
         self._show_end()
         self.live = None
         note_text = f" {live.notes[-1]}." if live.notes else ""
-        counts = Counter(live.kinds.values())
-        kinds = f" ({', '.join(f'{count} {kind}' for kind, count in counts.items())})" if len(counts) > 1 else ""
+        motes_per_kind = Counter(live.kinds.values())
+        kinds = (
+            f" ({', '.join(f'{count} {kind}' for kind, count in motes_per_kind.items())})"
+            if len(motes_per_kind) > 1
+            else ""
+        )
         summary = f"Ran on {len(live.scenario.topology)} motes{kinds} for {live.now_s:.1f} s.{note_text}"
         self.show_message(summary, live.error is not None)
         self.runs = (live.so_far(),)

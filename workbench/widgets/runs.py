@@ -22,7 +22,7 @@ from workbench.widgets.history import State
 
 
 class _Superseded(Exception):
-    """Raised inside a run when a newer request has arrived."""
+    """Raised inside a run when a newer run was requested."""
 
 
 class Runs:
@@ -45,7 +45,7 @@ class Runs:
         self._thread: threading.Thread | None = None
 
     def request(self, state: State) -> None:
-        """Run the scenarios of ``state`` as soon as possible, and cancel all other runs."""
+        """Run the scenarios of a lab's state as soon as possible, and cancel all other runs."""
         with self._condition:
             if self._is_closed:
                 return
@@ -57,7 +57,7 @@ class Runs:
 
     @property
     def is_outdated(self) -> bool:
-        """True if a requested run has not begun yet, or `close` was called."""
+        """True if the run in progress is outdated: a newer run was requested, or `close` was called."""
         return self._requested is not None or self._is_closed
 
     def stop(self) -> None:
@@ -87,7 +87,7 @@ class Runs:
             self._run_and_report(state)
 
     def _run_and_report(self, state: State) -> None:
-        """Run the scenarios of a lab state and report the result; the thread survives even an unexpected error."""
+        """Run the scenarios of a lab's state and report the result or the error. Unexpected errors are caught, too."""
         try:
             runs = self._run_all(state)
         except _Superseded:
@@ -113,17 +113,21 @@ class Runs:
                 self._report(self._failed, state, message)
 
     def _run_all(self, state: State) -> tuple[Run, ...]:
-        """Run the scenarios of a lab state; if the user stops a run, all runs end at the same simulated time."""
+        """Run the scenarios of a lab's state. If the user stops a run, all of them end at the same simulated time."""
         scenarios = state.scenarios
-        count, duration_s = len(scenarios), scenarios[0].duration_s
+        scenario_count, duration_s = len(scenarios), scenarios[0].duration_s
         runs: list[Run] = []
         for index, scenario in enumerate(scenarios):
-            runs.append(self._run_scenario(scenario.replace(duration_s=duration_s), index / count, count))
+            runs.append(
+                self._run_scenario(scenario.replace(duration_s=duration_s), index / scenario_count, scenario_count)
+            )
             if runs[-1].scenario.duration_s < duration_s:
                 duration_s, self._is_stopping = runs[-1].scenario.duration_s, False
         for index, run in enumerate(runs):
             if run.scenario.duration_s > duration_s:
-                runs[index] = self._run_scenario(scenarios[index].replace(duration_s=duration_s), index / count, count)
+                runs[index] = self._run_scenario(
+                    scenarios[index].replace(duration_s=duration_s), index / scenario_count, scenario_count
+                )
         return tuple(runs)
 
     def _run_scenario(self, scenario: Scenario, share: float, count: int) -> Run:

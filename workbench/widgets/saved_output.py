@@ -1,7 +1,7 @@
 """The part of a lab that saved notebooks and exported pages show: its player, its metrics and its scenario.
 
 A lab has two outputs. The first is HTML that needs no kernel; a page with the live lab hides it. The second is the live
-lab. A reopened notebook without a kernel cannot show it, and hides its error.
+lab. A reopened notebook without a kernel shows the HTML; the error message of the live lab is hidden.
 
 The HTML is replaced a moment after a run, so that a slider that moves does not send it at every step.
 """
@@ -52,7 +52,7 @@ class SavedOutput:
             self._timer.start()
 
     def flush(self) -> None:
-        """Replace the HTML now, if an update waits."""
+        """Replace the displayed HTML now, if `update` has not replaced it yet."""
         from IPython.display import HTML
 
         timer, self._timer = self._timer, None

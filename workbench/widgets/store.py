@@ -70,7 +70,7 @@ class Store:
         )
 
     def write(self, state: State, opened_with: str) -> None:
-        """Write a state after a short delay; of several states in quick succession, write only the last.
+        """Write a lab's state to the file after a short delay, unless another state follows before.
 
         ``opened_with``: the hash of the scenario with which the lab was opened. Errors of the disk are ignored.
         """
@@ -82,7 +82,7 @@ class Store:
                 self._timer.start()
 
     def flush(self) -> None:
-        """Write the pending state now; do nothing if no state is pending."""
+        """Write the state of the lab that waits to be saved now; do nothing if no state waits."""
         with self._lock:
             pending, self._pending, self._timer = self._pending, None, None
             if pending is not None:

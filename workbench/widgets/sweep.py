@@ -51,7 +51,9 @@ class _Stopped(Exception):
 
 
 class SweepPanel(Panel):
-    """A panel whose ``value`` is the scenario to vary. ``table``: the results so far, or None before the first result.
+    """A panel for sweeps: runs of one scenario with several values of a parameter.
+
+    ``value``: the scenario. ``table``: the results so far, or None before the first result.
 
     A sweep runs in a background thread. A point of the sweep is one run, with one value of the parameter and one seed.
     If the sweep is stopped, its finished points are kept, and the next sweep with the same choices continues with the
@@ -101,7 +103,7 @@ class SweepPanel(Panel):
             self._fill_in_values(None)
 
     def run(self) -> None:
-        """Start the sweep, or continue it with the runs that are missing. If a choice is invalid, show an error."""
+        """Start the sweep, or continue it with the runs that are missing; for invalid input, show an error."""
         if self._thread is not None and self._thread.is_alive():
             return
         try:
@@ -134,9 +136,9 @@ class SweepPanel(Panel):
         self.address.layout.display = "" if self.where.value == CLUSTER else "none"
 
     def stop(self) -> None:
-        """End the sweep and keep its finished points, each of which is one run.
+        """End the sweep and keep the results of its finished points (runs).
 
-        Without Spark, the sweep ends after the present point; on Spark, the points in progress are ended.
+        Without Spark, the sweep ends after the present point. On Spark, the points in progress are canceled.
         """
         self._stop.set()
 
@@ -156,8 +158,10 @@ class SweepPanel(Panel):
             self._run_sweep(choice, runner)
         except _Stopped:
             self._update_table()
-            count = 0 if self.table is None else len(self.table)
-            self._show_message(f"Stopped: {count} of {len(self._current[1])} points are kept; press Sweep to continue.")
+            finished_count = 0 if self.table is None else len(self.table)
+            self._show_message(
+                f"Stopped: {finished_count} of {len(self._current[1])} points are kept; press Sweep to continue."
+            )
         except (WorkbenchError, OSError) as error:
             self._show_message(str(error), is_error=True)
         except Exception as error:  # for example Spark's
@@ -169,7 +173,7 @@ class SweepPanel(Panel):
         self.bar.layout.visibility = "hidden"
 
     def _run_sweep(self, choice: _Choices, runner: Any) -> None:
-        """Run the sweep of these choices, or continue the previous sweep if its choices are equal."""
+        """Run the sweep that the user chose (``choice``), or continue the previous sweep if its choices are equal."""
         if self._current is None or self._current[0] != choice:
             swept_values: dict[str, Any] = {choice.path: list(choice.values)}
             if choice.path != "seed":
@@ -192,7 +196,7 @@ class SweepPanel(Panel):
             self._show_message(f"{len(sweep)} points.")
 
     def _show_progress(self, rows: list[Row]) -> None:
-        """Show the progress after new results, in ``rows``, have arrived; redraw the chart unless it was just drawn."""
+        """Add new results (``rows``) and show the progress; redraw the chart unless it was drawn a moment ago."""
         _, sweep, finished_rows = self._current
         finished_rows.update((row.number, row) for row in rows)
         self.bar.value = len(finished_rows) / len(sweep)
@@ -203,7 +207,7 @@ class SweepPanel(Panel):
             self._drawn_s = time.monotonic()
 
     def _update_table(self) -> None:
-        """Set ``table`` to a `SweepTable` of the finished points (runs); without any, leave it unchanged."""
+        """Set ``table`` to a `SweepTable` of the finished points (runs). If no point is finished, do nothing."""
         if self._current is None or not self._current[2]:
             return
         _, sweep, finished_rows = self._current
@@ -232,15 +236,15 @@ class SweepPanel(Panel):
 
 
 class _ReportingRunner:
-    """A runner of sweeps that wraps another runner, reports its rows of results, and can be stopped after each."""
+    """A runner of sweeps that wraps another runner, reports its results, and can be stopped after each result."""
 
     def __init__(self, runner: Any, is_stopping: Callable[[], bool], report: Callable[[list[Row]], None]) -> None:
         self._runner, self._is_stopping, self._report = runner, is_stopping, report
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run points (scenarios) of a sweep's plan; yield the rows of results as they arrive.
+        """Run points (scenarios) of a sweep's plan; yield their results as they arrive, one `Row` for each point.
 
-        numbers: indices in the plan of the points to run.
+        numbers: indices of the points to run.
         report_progress: not used; the progress is reported by rows.
         Raises _Stopped if the user has stopped the sweep.
         """
@@ -257,8 +261,8 @@ class _ReportingRunner:
 def table_of(scenario: Scenario) -> dict[str, Parameter]:
     """Return {path: parameter} for all numbers and choices of a scenario that a sweep can vary.
 
-    The path of a parameter is its name with the part of the scenario, such as "radio.loss". This loss of frames comes
-    first, since it matters for every protocol; limits of a node's memory come last.
+    A path consists of the field of the scenario and the parameter's name, such as "radio.loss". The loss of frames
+    comes first, since it matters for every protocol; limits of a node's memory come last.
     """
     varied = {f"protocol.{item.name}": item for item in scenario.protocol.parameters if is_plain(item)}
     bounds = {path: item for path, item in varied.items() if item.name.startswith("max_")}
@@ -283,19 +287,19 @@ def propose_values(path: str, parameter: Parameter, scenario: Scenario) -> list[
         return _propose_arguments(parameter)
     if path == "radio.loss":
         return [0.0, 0.1, 0.2, 0.3, 0.4]
-    low, high = usual_range(parameter)
-    candidates = [low + (high - low) * step / (_VALUES - 1) for step in range(_VALUES)]
+    lowest, highest = usual_range(parameter)
+    candidates = [lowest + (highest - lowest) * step / (_VALUES - 1) for step in range(_VALUES)]
     if isinstance(parameter.default, int):
         return sorted({round(value) for value in candidates})
     return sorted({float(f"{value:.3g}") for value in candidates})
 
 
 def _propose_arguments(parameter: Parameter) -> list[Any]:
-    """Return values of an argument of a network's generator for a sweep: the present value and larger values.
+    """Return values for a sweep over an argument of a network's generator: the present value and larger values.
 
-    Smaller values are left out, because smaller networks may lack nodes of the workload. A positive value is multiplied
-    by factors. A seed is followed by the next seeds. To a float that is 0 or negative, such as a power in dBm, steps of
-    1 are added.
+    Smaller values are left out, because smaller networks may lack nodes of the workload. Larger values are multiples of
+    a positive value. If the argument is a seed, they are the next seeds. If the value is a float that is 0 or negative,
+    such as a power in dBm, they follow in steps of 1.
     """
     present_value, largest_value = parameter.default, math.inf if parameter.maximum is None else parameter.maximum
     if parameter.name == "seed":

@@ -40,7 +40,7 @@ def lab_of_this_tab() -> Lab:
 
 
 def tab_asked_for(query: str) -> str:
-    """Return the name of the tab in the query part of an address, or "" if it has no valid name."""
+    """Return the tab's name in the query part of a page's address, or "" if the query has no valid name."""
     name = parse_qs(query).get("tab", [""])[-1]
     return name if re.fullmatch(r"[0-9a-f]{8}", name) else ""
 

@@ -57,7 +57,7 @@ class TakeAway(widgets.VBox):
         )
 
     def offer(self, kind: str) -> None:
-        """Make a file of a kind, such as "figure (SVG)", and show a link to it. Without a run, show a message."""
+        """Make a file of the run and show a link to it. ``kind``: label of its button, such as "figure (SVG)"."""
         name, mime = _KINDS[kind]
         run = self._run()
         if run is None:
@@ -74,8 +74,8 @@ class TakeAway(widgets.VBox):
             )
             return
         url = f"data:{mime};base64,{base64.b64encode(file_bytes).decode()}"
-        size = f"{len(file_bytes) / 1000:,.0f} KB" if len(file_bytes) >= 1000 else f"{len(file_bytes)} B"
-        self.link.value = f"<a class='wb-take' download='{name}' href='{url}'>Save {name}</a> ({size})"
+        size_text = f"{len(file_bytes) / 1000:,.0f} KB" if len(file_bytes) >= 1000 else f"{len(file_bytes)} B"
+        self.link.value = f"<a class='wb-take' download='{name}' href='{url}'>Save {name}</a> ({size_text})"
 
     def data(self, kind: str, run: Any) -> bytes:
         """Return the content of a file of a kind, such as "figure (SVG)" (a key of `_KINDS`)."""

@@ -1,4 +1,4 @@
-"""A panel that explains missing readings: why a run delivered few of them, and where each reading was lost."""
+"""A panel that explains why readings did not reach their subscribers, and where each of them was lost."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST_SHOWN = 30  # readings that did not arrive
 
 
 class WhyNot(widgets.VBox):
-    """An explanation of a run, and a line for each reading that did not arrive, the last published first.
+    """An explanation of the missing readings of a run, with a line for each, the last published first.
 
-    The text is computed in a background thread, and only while the panel is visible (``is_seen``). `wait` waits
-    for the text.
+    The text is computed in a background thread, only while the panel is visible (``is_seen``). `wait` waits
+    until the text is complete.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class WhyNot(widgets.VBox):
             self.show(*self._runs)
 
     def show(self, *runs: Any) -> None:
-        """Explain why readings of these runs did not arrive; of several runs, each under its protocol's name."""
+        """Explain why readings of one or more runs did not arrive; several runs are titled with their protocols."""
         self._runs = runs
         if self._is_seen:
             self._deferred.submit(lambda check: self._show_explanation(runs, check))
@@ -58,8 +58,10 @@ class WhyNot(widgets.VBox):
     def _show_explanation(self, runs: tuple[Any, ...], check: Callable[[], None]) -> None:
         try:
             explanations = [_explanation_html(run, check) for run in runs]
-            names = [type(run.scenario.protocol).public_class().__name__ for run in runs]
-            titled = (f"<h3>{name}</h3>{explanation}" for name, explanation in zip(names, explanations, strict=True))
+            protocol_names = [type(run.scenario.protocol).public_class().__name__ for run in runs]
+            titled = (
+                f"<h3>{name}</h3>{explanation}" for name, explanation in zip(protocol_names, explanations, strict=True)
+            )
             explanation = "".join(titled) if len(runs) > 1 else explanations[0]
         except WorkbenchError as error:
             explanation = status_html(str(error), is_error=True)

@@ -146,9 +146,8 @@ class Workload(ListPanel):
     def add(self, kind: str) -> None:
         """Add an item of a kind: "subscribe", "publish", "outage" or "reinforce".
 
-        A reinforcement is at the nodes of the last subscription, if any. Any other item is at the nodes that are
-        selected on the map. Without a selection, a subscription is at the first node, and other items are at the last
-        node.
+        The item is at the nodes that are selected on the map. Without a selection, a subscription is at the first node,
+        a reinforcement is at the nodes of the last subscription, and any other item is at the last node.
         """
         sinks = [item.at for item in self.value if isinstance(item, Subscribe) and not isinstance(item.at, str)]
         default = sinks[-1] if kind == "reinforce" and sinks else _default_node(kind, tuple(self.nodes))
@@ -160,8 +159,8 @@ class Workload(ListPanel):
 
         If all of these nodes have the role already, remove the role from them.
 
-        time_s: the present time of the player. A node has the role "outage" only if it fails at this time, and a new
-            item begins at this time. None: all outages count, and the times of a new item are those of the last one.
+        time_s: the present time of the player. A node has the role "outage" only if it is down at this time. A new item
+            of the workload begins at this time. None: all outages count, and a new item gets the times of the last one.
         """
         nodes = tuple(dict.fromkeys(nodes))
         if not nodes:
@@ -229,7 +228,10 @@ class Workload(ListPanel):
         return self._forms[kind]
 
     def _items_to_compare(self, item: Item) -> tuple[tuple[str, str], ...]:
-        """Return (label, text) of the items to compare with: publications for a subscription, and vice versa."""
+        """Return (label, attributes as text) of the items that ``item`` could match.
+
+        These are the publications if ``item`` is a subscription, and vice versa.
+        """
         kind = {"subscribe": "publish", "publish": "subscribe", "reinforce": "publish"}.get(kind_of(item))
         compared_items = islice(
             (item_to_compare for item_to_compare in self.value if kind_of(item_to_compare) == kind), _MOST_COMPARED
@@ -288,9 +290,9 @@ def _readings_text(readings: Readings) -> str:
 
 
 def _comparison_text(item: Any) -> str:
-    """Return the attributes of a subscription or publication that are compared with other items.
+    """Return the attributes of a subscription or publication, as text, that are matched with other items.
 
-    The attributes of a sensor field are those of its mean value; of measured readings, those of the first reading.
+    For a sensor field, these are the attributes of its mean value; for measured readings, those of the first reading.
     """
     if isinstance(item.what, Readings):
         return item.what.attributes(0, 0.0, 0.0, 0.0)
@@ -324,14 +326,17 @@ def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Ite
 
 
 def _default_node(kind: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the first node for a subscription, else the last node, so that messages must cross the network."""
+    """Return the node of a new item without selected nodes: the first for a subscription, else the last.
+
+    So messages from publishers to subscribers must cross the network. ``kind``: the kind of item.
+    """
     if not nodes:
         return (0,)
     return (min(nodes),) if kind == "subscribe" else (max(nodes),)
 
 
 def _is_relevant_at(item: Item, time_s: float | None) -> bool:
-    """Return whether an outage lasts at a time. Return True for other items, and if the time is None."""
+    """Return False only if ``item`` is an outage that is not in progress at ``time_s``; None means any time."""
     if time_s is None or not isinstance(item, Outage):
         return True
     return item.start_s <= time_s and (item.stop_s is None or time_s < item.stop_s)
@@ -348,8 +353,8 @@ def _remove_nodes(
 ) -> tuple[Item, ...]:
     """Remove ``nodes`` from the items at ``indices``; return all remaining items.
 
-    Items that have no node left are removed. ``network_nodes``: all nodes of the network; an item at "all" nodes then
-    lists those of them that remain.
+    Items that have no node left are removed. ``network_nodes``: all nodes of the network. An item at "all" nodes is
+    changed to an item at all other nodes of the network.
     """
     removed_nodes, remaining_items = set(nodes), []
     for index, item in enumerate(items):
@@ -464,7 +469,10 @@ class _Form(widgets.VBox):
 
 
 def _parse_number(text: str) -> float | str:
-    """Return the number in a text, or an invalid text unchanged: the workload item then raises the error."""
+    """Return the number in a text, or the text itself if it is not a number.
+
+    The constructor of the workload item raises the error for an invalid text.
+    """
     try:
         return float(text)
     except ValueError:
@@ -523,7 +531,10 @@ class _ContentForm(widgets.VBox):
             self._show_editor()
 
     def compare(self, protocol: Protocol | None, others: tuple[tuple[str, str], ...]) -> None:
-        """Show which of ``others``, each (label, attributes as text), match the attributes."""
+        """Show which other items match the attributes in this form, by the rule of ``protocol``.
+
+        ``others``: (label, attributes as text) of each other item.
+        """
         self.attributes.protocol, self.attributes.against = protocol, others
 
     def plain(self) -> str | Mapping[str, Any]:

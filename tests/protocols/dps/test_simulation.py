@@ -172,7 +172,7 @@ def test_match_all_gets_every_reading():
     ("settings", "sentence"),
     [
         ({"filter_bits": 100}, "multiple of 64"),
-        ({"separators": ""}, "separators is empty"),
+        ({"separators": ""}, "`separators` of DPS is empty"),
         ({"separators": "+"}, "wildcard"),
         ({"hashes": 9}, "hashes is 9"),
     ],

@@ -122,7 +122,7 @@ WORKLOAD = [wb.subscribe(3, "TEMP GE 20", start_s=1), wb.publish(0, "TEMP IS 26"
     ("options", "reason"),
     [
         ({"literal": True}, "as published"),
-        ({"key_bits": 63}, "key_bits is 63; the fast twin allows at most 62"),
+        ({"key_bits": 63}, "key_bits is 63; on the fast engine it must be at most 62"),
         ({"max_queries": 1}, "2 subscriptions"),
     ],
 )
@@ -155,7 +155,7 @@ def test_node_with_more_neighbors_than_frame_numbers_has_no_twin():
     star = nx.star_graph(1001).to_directed()
     nx.set_node_attributes(star, (0.0, 0.0), "pos")
     scenario = wb.Scenario(star, wb.TinyMQ(), WORKLOAD)
-    with pytest.raises(ScenarioError, match="a node has 1001 neighbors; the fast twin allows at most 1000"):
+    with pytest.raises(ScenarioError, match="a node has 1001 neighbors; on the fast engine it may have at most 1000"):
         scenario.run(engine="fast")
 
 

@@ -177,7 +177,7 @@ class Rows:
             self.arithmetic.load(array_row, row)
 
     def combine(self, coefficients: Sequence[int]) -> bytes:
-        """Return the linear combination of the rows with these coefficients, one for each row, as bytes."""
+        """Return the sum of the rows, each multiplied by its coefficient, as bytes."""
         return self.combine_all([coefficients])[0]
 
     def combine_all(self, coefficients: Any) -> list[bytes]:
@@ -193,7 +193,7 @@ class Elimination:
     """A matrix in reduced row echelon form that grows row by row: a faster `workbench.coding.rlnc.Elimination`.
 
     If ``has_row[pivot]`` is true, row ``pivot`` of ``matrix`` is an encoding vector whose first nonzero column is
-    ``pivot``, followed by its origin: the coefficients by which it combines the innovative packets.
+    ``pivot``, followed by its origin: the coefficients by which it combines the linearly independent packets.
     ``information_vectors`` contains the information vectors of these packets in the order of arrival.
     """
 
@@ -244,7 +244,7 @@ class Elimination:
     def combine(self, pivots: Sequence[int], coefficients: Sequence[int]) -> tuple[bytes, bytes]:
         """Return (packed encoding vector, information vector) of a linear combination of rows.
 
-        It is the sum of the rows with these pivots, each multiplied by its coefficient.
+        ``pivots``: first nonzero columns of the rows to combine. ``coefficients``: the factor of each of these rows.
         """
         matrix_rows = self.matrix[list(pivots)]
         sum_row = self.arithmetic.combine(matrix_rows, np.array([coefficients], np.uint16))
@@ -253,8 +253,8 @@ class Elimination:
     def _informations(self, rows: np.ndarray) -> list[bytes]:
         """Return the information vector of each row in ``rows``, an array of rows like those of ``matrix``.
 
-        The second half of a row has coefficients. The result is the sum of the stored ``information_vectors``, each
-        multiplied by its coefficient.
+        The second half of a row has a coefficient for each stored information vector. The result is the sum of these
+        vectors, each multiplied by its coefficient.
         """
         origins = self.arithmetic.unpack(rows[:, self._width :], self.rank)
         information_rows = self.arithmetic.combine(self.information_vectors[: self.rank], origins)

@@ -83,7 +83,7 @@ def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray,
     combination_count, row_count = coefficients.shape
     group_count = (row_count + GROUP - 1) // GROUP
     selected = np.empty((combination_count, degree, group_count), np.uint32)
-    counts = np.zeros((combination_count, degree), np.int64)
+    selected_counts = np.zeros((combination_count, degree), np.int64)
     for k in range(combination_count):
         for group in range(group_count):
             first_row = group * GROUP
@@ -92,9 +92,9 @@ def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray,
                 for j in range(first_row, min(first_row + GROUP, row_count)):
                     subset |= (coefficients[k, j] >> bit & 1) << (j - first_row)
                 if subset:
-                    selected[k, bit, counts[k, bit]] = group * SUMS + subset
-                    counts[k, bit] += 1
-    return selected, counts
+                    selected[k, bit, selected_counts[k, bit]] = group * SUMS + subset
+                    selected_counts[k, bit] += 1
+    return selected, selected_counts
 
 
 @njit(cache=True)
@@ -118,30 +118,30 @@ def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer
 def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, lanes: np.ndarray) -> None:
     """Store in out[k] the sum over j of coefficients[k, j] times rows[j], in a field GF(2^k).
 
-    Rows are symbols packed into 64-bit words. ``lanes`` describes the field (see the module).
+    Rows are symbols packed into 64-bit words. ``lanes``: the field's masks, polynomial and degree (see the module).
     """
     word_count, degree = rows.shape[1], np.int64(lanes[3])
     uses_sums = coefficients.shape[0] >= SUMS_FROM
     if uses_sums:
-        selected, counts = _select_sums(coefficients, degree)
-        sums = np.zeros(((rows.shape[0] + GROUP - 1) // GROUP * SUMS, min(word_count, BLOCK_WORDS)), np.uint64)
+        selected, selected_counts = _select_sums(coefficients, degree)
+        group_sums = np.zeros(((rows.shape[0] + GROUP - 1) // GROUP * SUMS, min(word_count, BLOCK_WORDS)), np.uint64)
     else:
         selected = np.empty((coefficients.shape[0], degree, rows.shape[0]), np.uint32)
-        counts = np.empty((coefficients.shape[0], degree), np.int64)
-        _select(selected, counts, coefficients)
-        sums = rows
-    for start in range(0, word_count, BLOCK_WORDS):
-        block_words = min(BLOCK_WORDS, word_count - start)
+        selected_counts = np.empty((coefficients.shape[0], degree), np.int64)
+        _select(selected, selected_counts, coefficients)
+        group_sums = rows
+    for block_start in range(0, word_count, BLOCK_WORDS):
+        block_words = min(BLOCK_WORDS, word_count - block_start)
         if uses_sums:
-            _make_sums(sums, rows, start, block_words)
-        added_rows, added_start = sums, 0 if uses_sums else start
+            _make_sums(group_sums, rows, block_start, block_words)
+        added_rows, added_start = group_sums, 0 if uses_sums else block_start
         for k in range(out.shape[0]):
-            out_block = out[k, start : start + block_words]
+            out_block = out[k, block_start : block_start + block_words]
             out_block[:] = 0
             for bit in range(degree - 1, -1, -1):
                 if bit < degree - 1:
                     _multiply_by_x(out_block, lanes)
-                _add_selected(out_block, added_rows, selected[k, bit], counts[k, bit], added_start)
+                _add_selected(out_block, added_rows, selected[k, bit], selected_counts[k, bit], added_start)
 
 
 @njit(cache=True)
@@ -154,22 +154,24 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, lanes: np.ndarray) -> None:
     """Subtract multiples of the matrix's rows from each row of ``rows``, so that it becomes 0 in all pivot columns.
 
-    ``rows`` is changed in place. It may be narrower than ``matrix``, of which only as many columns are used.
+    ``rows`` is changed in place. If it is narrower than ``matrix``, only the first columns of ``matrix`` are used.
+    ``has_row[pivot]``: whether the matrix has a row with that pivot. ``lanes``: the field's masks, polynomial and
+    degree.
     """
     degree = np.int64(lanes[3])
     subtracted_row = np.empty(rows.shape[1], np.uint64)
     coefficients = np.empty((1, has_row.size), np.int64)
     selected = np.empty((1, degree, has_row.size), np.uint32)
-    counts = np.empty((1, degree), np.int64)
+    selected_counts = np.empty((1, degree), np.int64)
     for k in range(rows.shape[0]):
         for pivot in range(has_row.size):
             coefficients[0, pivot] = _get(rows[k], pivot, degree) * has_row[pivot]
-        _select(selected, counts, coefficients)
+        _select(selected, selected_counts, coefficients)
         subtracted_row[:] = 0
         for bit in range(degree - 1, -1, -1):
             if bit < degree - 1:
                 _multiply_by_x(subtracted_row, lanes)
-            _add_selected(subtracted_row, matrix, selected[0, bit], counts[0, bit], 0)
+            _add_selected(subtracted_row, matrix, selected[0, bit], selected_counts[0, bit], 0)
         _add(rows[k], subtracted_row)
 
 
@@ -212,9 +214,9 @@ def insert_binary(
     """Insert an encoding vector into the matrix if it is linearly independent; return its pivot, or else -1.
 
     ``vector``: the encoding vector as packed bytes. A row of ``matrix`` is an encoding vector followed by its origin:
-    the coefficients by which it combines the innovative packets in the order of arrival. ``has_row[pivot]``: whether
-    the matrix has a row with that pivot. ``rank``: the number of earlier innovative packets; so the origin of
-    ``vector`` is 1 at index ``rank``, else 0. ``lanes``: the field (see the module).
+    the coefficients by which it combines the linearly independent packets in the order of arrival. ``has_row[pivot]``:
+    whether the matrix has a row with that pivot. ``rank``: the number of such packets before this one; so the origin of
+    ``vector`` is 1 at index ``rank``, else 0. ``lanes``: the field's masks, polynomial and degree.
     """
     degree, generation_size = np.int64(lanes[3]), has_row.size
     new_rows = np.zeros((1, matrix.shape[1]), np.uint64)
@@ -235,14 +237,14 @@ def insert_binary(
         return pivot
     inverse = _inverse_binary(coefficient, degree, np.int64(lanes[2] & np.uint64((1 << degree) - 1)))
     multiples = np.empty((degree, new_row.size), np.uint64)
-    sums = np.zeros(((degree + GROUP - 1) // GROUP * SUMS, new_row.size), np.uint64)
-    _make_multiples(sums, multiples, new_row, lanes)
+    group_sums = np.zeros(((degree + GROUP - 1) // GROUP * SUMS, new_row.size), np.uint64)
+    _make_multiples(group_sums, multiples, new_row, lanes)
     new_row[:] = 0
-    _add_multiple(new_row, inverse, sums)
-    _make_multiples(sums, multiples, new_row, lanes)
+    _add_multiple(new_row, inverse, group_sums)
+    _make_multiples(group_sums, multiples, new_row, lanes)
     for other_pivot in range(generation_size):
         if has_row[other_pivot]:
-            _add_multiple(matrix[other_pivot], _get(matrix[other_pivot], pivot, degree), sums)
+            _add_multiple(matrix[other_pivot], _get(matrix[other_pivot], pivot, degree), group_sums)
     matrix[pivot] = new_row
     has_row[pivot] = True
     return pivot
@@ -253,6 +255,7 @@ def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, la
     """Store in ``multiples`` the products of ``row`` with 1, x, x^2, ..., in a field GF(2^k).
 
     Store in ``sums`` the sums of all 16 subsets of each group of four products, in the order of `_make_sums`.
+    ``lanes``: the field's masks, polynomial and degree.
     """
     multiples[0] = row
     for bit in range(1, multiples.shape[0]):
@@ -263,7 +266,10 @@ def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, la
 
 @njit(cache=True)
 def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
-    """Add ``factor`` times a row to ``total``; ``sums`` is the result of `_make_multiples` for that row."""
+    """Add ``factor`` times a row to ``total``.
+
+    ``sums``: the sums of the row's products with 1, x, x^2, ... that `_make_multiples` has stored.
+    """
     for first_sum in range(0, sums.shape[0], SUMS):
         _add(total, sums[first_sum + (factor & (SUMS - 1))])
         factor >>= GROUP
@@ -311,15 +317,15 @@ def unpack_binary(symbols: np.ndarray, rows: np.ndarray, degree: Integer) -> Non
 @njit(cache=True)
 def combine_prime(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, prime: Integer) -> None:
     """Store in out[k] the sum over j of coefficients[k, j] times rows[j], modulo a prime below 2^16."""
-    total = np.empty(rows.shape[1], np.uint64)
+    row_total = np.empty(rows.shape[1], np.uint64)
     for k in range(out.shape[0]):
-        total[:] = 0
+        row_total[:] = 0
         for j in range(rows.shape[0]):
             coefficient, row = np.uint64(coefficients[k, j]), rows[j]
-            for i in range(total.size):
-                total[i] += coefficient * row[i]
-        for i in range(total.size):
-            out[k, i] = total[i] % np.uint64(prime)
+            for i in range(row_total.size):
+                row_total[i] += coefficient * row[i]
+        for i in range(row_total.size):
+            out[k, i] = row_total[i] % np.uint64(prime)
 
 
 @njit(cache=True)
@@ -345,8 +351,9 @@ def insert_prime(
 ) -> Integer:
     """Insert an encoding vector over a prime field if it is linearly independent; return its pivot, or else -1.
 
-    ``vector``: the encoding vector as an array of symbols. ``matrix``, ``has_row`` and ``rank`` have the meaning that
-    they have in `insert_binary`.
+    ``vector``: the encoding vector as an array of symbols. ``matrix``: rows of an encoding vector and the coefficients
+    by which it combines the received packets. ``has_row[pivot]``: whether the matrix has a row with that pivot.
+    ``rank``: number of rows so far.
     """
     new_row = np.zeros(matrix.shape[1], np.uint16)
     new_row[: vector.size] = vector

@@ -44,9 +44,11 @@ class Commands:
         self.session, self.notes, self.inbox = session, notes, inbox
 
     def post(self, node: int, kind: int, *fields: Any, **more: Any) -> None:
-        """Send a command to a node's mote without waiting; ``kind``, ``fields`` and ``more`` are as for `Mote.post`.
+        """Send a command to a node's mote without waiting for the answer.
 
-        A command to a lost mote is dropped. A command too long for a frame is not sent, and adds a note to the run.
+        ``kind`` is the message type, ``fields`` are the message's fields, and ``more`` has the optional arguments
+        ``rest`` and ``then`` of `Mote.post`. A command to a lost mote is dropped. A command too long for a frame is not
+        sent, and adds a note to the run.
         """
         with suppress(LinkError):
             try:
@@ -72,8 +74,8 @@ class Commands:
     def put_answer(self, node: int, kind: str, value: Any) -> None:
         """Put a mote's answer into the inbox, from which the live driver takes it.
 
-        The threads that read the motes' lines call this method. ``kind``: "numbered" (the mote has given a number to a
-        subscription) or "refused" (an error); ``value``: see `Subscriptions`.
+        The threads that read the motes' lines call this method. ``kind`` and ``value``: "numbered" and
+        (key of a subscription, the number that the mote gave to it), or "refused" and a sentence with the reason.
         """
         self.inbox.put((node, kind, value))
 
@@ -102,7 +104,7 @@ class Subscriptions:
         self._numbers: dict[Key, int] = {}
 
     def begin(self, action: workload.Action, now: int) -> None:
-        """Send the command of a SUBSCRIBE action, and store its subscription as open."""
+        """Send the SUBSCRIBE command of ``action`` to the node's mote, and store the new subscription as open."""
         self._open_subscriptions[action.node, action.index] = action
         self._subscribe(action, now)
 
@@ -158,7 +160,8 @@ class Subscriptions:
 class MoteOutages:
     """A handler of failures and recoveries of nodes on motes: outages of the workload, lost and reconnected motes.
 
-    ``outages`` applies failures and recoveries to kernel and channel. The clock of a failed node's mote is stopped.
+    ``outages`` is the object that applies failures and recoveries to kernel and channel. The clock of a failed node's
+    mote is stopped.
     """
 
     def __init__(self, outages: Outages, commands: Commands, subscriptions: Subscriptions) -> None:
@@ -203,8 +206,8 @@ class MoteOutages:
             return
         mote = self._commands.session.motes[node]
         boot = mote.greeting.boot if mote.greeting is not None else 0
-        row = now, node, "link_found", NOBODY, "", node, boot, 0, 0, f"{mote.url} answers again"
-        self.kernel.recorder.append(row)
+        trace_row = now, node, "link_found", NOBODY, "", node, boot, 0, 0, f"{mote.url} answers again"
+        self.kernel.recorder.append(trace_row)
         self.lost.discard(node)
         self._reconnections[node] += 1
         self._unconfigured.add(node)

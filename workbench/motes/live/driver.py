@@ -50,11 +50,11 @@ class LiveNode(Node):
         self._post(self.address, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Send the mote the delivery ratios from and to a neighbor, as a link layer would estimate them."""
+        """Send the mote the delivery ratios from (``inbound``) and to (``outbound``) a neighbor."""
         self._post(self.address, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
-        """Send the mote the outcome of a unicast frame that it sent; ``ok`` is whether it was acknowledged."""
+        """Report to the mote whether its unicast ``frame`` to ``destination`` was acknowledged (``ok``)."""
         self._post(self.address, messages.OUTCOME, destination, ok, rest=frame)
 
 
@@ -100,7 +100,7 @@ class LiveDriver:
         return LiveNode(node.address, self.scenario.protocol, self.commands.post) if is_on_mote else node
 
     def prepare(self) -> None:
-        """Configure all motes as their nodes and start the clocks. Raises LinkError if a mote refuses.
+        """Configure each mote to run its node, then start the clocks. Raises LinkError if a mote refuses.
 
         All clocks are held at 0 until the last mote is configured, so that no node's first timer is late.
         """
@@ -198,19 +198,19 @@ class LiveDriver:
         elif kind == "refused":
             self.notes.add(node, "refused", value)
         elif kind == "noise":
-            row = self.clock.now_us(), node, "noise", NOBODY, "", node, 0, 0, value, "on the way to the host"
-            self.recorder.append(row)
+            noise_row = self.clock.now_us(), node, "noise", NOBODY, "", node, 0, 0, value, "on the way to the host"
+            self.recorder.append(noise_row)
         elif kind == "numbered":
             self.subscriptions.store_number(*value)
 
     def _record_event(self, node: int, value: tuple[Any, ...], now: int) -> None:
-        time_us, kind, peer, message, origin, sequence, size_B, number, detail = value
+        time_us, event_number, peer, message, origin, sequence, size_B, number, detail = value
         text = detail if isinstance(detail, str) else self.recorder.text(detail)
         # A reported event is in the past, so a later time would be an error of the mote's clock.
         time_us = max(0, min(now, self.session.motes[node].clock.to_host_us(time_us)))
-        event = self._event_names.get(kind)
+        event = self._event_names.get(event_number)
         if event is None:
-            self.notes.add(node, "noise", f"the mote reported an event of kind {kind}, unknown to its protocol")
+            self.notes.add(node, "noise", f"the mote reported an event of kind {event_number}, unknown to its protocol")
             return
         note_text = f"node {node}: {text}"
         if event in _NOTED_EVENTS and note_text not in self.notes.texts:  # The trace has a row for each repetition.

@@ -72,7 +72,7 @@ class LiveRecorder(Recorder):
         return pa.Table.from_batches(slices, schema=SCHEMA)
 
     def so_far(self) -> LiveRecorder:
-        """Return a new recorder with the rows up to now, which later events do not change."""
+        """Return a copy of this recorder with the rows up to now; later events do not change the copy."""
         recorder_copy = LiveRecorder()
         with self._flushing:
             recorder_copy._batches, cells = self._batches[:], self._cells[:]

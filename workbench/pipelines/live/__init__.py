@@ -15,7 +15,7 @@ Theory of operation
 Late readings
     A reading's event time (``time_s``) is older than its arrival, and readings overtake each other. So each line has
     ``newest_s``, the newest event time of the capture so far. A reading is late if its window ended at ``newest_s`` -
-    ``late_s`` or earlier. Lateness depends on nothing but the line, so every engine finds the same readings late,
+    ``late_s`` or earlier. Lateness depends on nothing but the line, so every follower finds the same readings late,
     however it cuts the lines into batches and however often it was killed. A late reading is counted only in the column
     ``late`` of the window that contains ``newest_s``.
 
@@ -27,7 +27,7 @@ Parts
     bridge      the thread that writes a source's readings into a capture
     windows     computing windows: of a whole table by a query, and of lines that arrive one by one
     output      the folder of windows: Parquet files and the follower's state
-    following   followers, and the engine without Java, which runs in this process
+    following   followers, and the computation of windows in this process, without Spark
     spark       the engine on Spark, by Structured Streaming
 
 Limits

@@ -73,10 +73,10 @@ def stream(
     regions   (columns, rows) of a grid over the network, 2 x 2 by default, or a mapping from nodes to regions
     most_MB   largest size of the capture; the stream ends with an error when it is exceeded
 
-    An unfinished capture of the same source in ``out`` is continued: with the reading after the last captured one of a
-    scenario or run, or with new readings of an Inbox, subscription or mesh. A complete capture of the same scenario or
+    An unfinished capture of the same source in ``out`` is continued. A scenario or run continues after the last
+    captured reading; an Inbox, subscription or mesh adds new readings. A complete capture of the same scenario or
     run is left unchanged. Raises ParameterError for an unsuitable source. Raises DataError if the folder cannot be
-    written, or if it has a capture of another source, one that was stopped, or an ended one of an Inbox, subscription
+    written, or if it has a capture of another source, a stopped capture, or an ended capture of an Inbox, subscription
     or mesh.
     """
     live_source = make_source(source, pace, regions)

@@ -145,7 +145,7 @@ class Capture:
 
         Raises DataError if the file cannot be written, or if the capture would become larger than ``most_B`` bytes.
         """
-        lines = []
+        new_lines = []
         for reading in readings:
             reason = refusal_reason(reading)
             if reason:
@@ -153,11 +153,11 @@ class Capture:
             elif self._rows_to_skip:
                 self._rows_to_skip -= 1
             else:
-                lines.append(self._encode_line(reading))
-        if lines:
-            self._write(b"".join(lines))
-            self.rows += len(lines)
-        return len(lines)
+                new_lines.append(self._encode_line(reading))
+        if new_lines:
+            self._write(b"".join(new_lines))
+            self.rows += len(new_lines)
+        return len(new_lines)
 
     def _encode_line(self, reading: Reading) -> bytes:
         time_s = round(float(reading.time_s), 6)
@@ -256,9 +256,9 @@ def _read_end(folder: Path) -> dict[str, Any]:
 
 
 def _tail(path: Path) -> bytes:
-    """Return the last `_TAIL_B` bytes of a segment, whose first line may be incomplete.
+    """Return the last `_TAIL_B` bytes of a segment (file of a capture); they may begin within a line.
 
-    If the segment is smaller, return a line break and its whole content.
+    If the segment is smaller, return a line break and the segment's whole content.
     """
     with path.open("rb") as file:
         tail_start = max(0, path.stat().st_size - _TAIL_B)
@@ -333,11 +333,11 @@ def parse_lines(content: bytes) -> tuple[list[list[Any]], int]:
         if crc == b"%d]" % zlib.crc32(body):
             bodies.append(body)
     try:
-        rows = json.loads(b"[" + b",".join([body + b"]" for body in bodies]) + b"]")
+        parsed_rows = json.loads(b"[" + b",".join([body + b"]" for body in bodies]) + b"]")
     except ValueError:  # A foreign line can have a valid checksum.
-        rows = [row for body in bodies for row in _parse_line(body)]
-    rows = [row for row in rows if isinstance(row, list) and len(row) == _WIDTH]
-    return rows, len(lines) - len(rows)
+        parsed_rows = [row for body in bodies for row in _parse_line(body)]
+    parsed_rows = [row for row in parsed_rows if isinstance(row, list) and len(row) == _WIDTH]
+    return parsed_rows, len(lines) - len(parsed_rows)
 
 
 def _parse_line(body: bytes) -> list[Any]:

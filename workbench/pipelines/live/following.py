@@ -1,4 +1,4 @@
-"""Followers of a capture, which write its windows as Parquet files: `follow`, and the engine without Java."""
+"""`follow`: followers read a capture, and write its windows as Parquet files, in this process or on Spark."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Following(Background):
         self._thread.start()
 
     def _prepare(self) -> None:
-        """Prepare the work before the thread starts: restore the state that an earlier follower has stored, if any."""
+        """Restore the state that an earlier follower of the capture has stored, if any, before the thread starts."""
 
     def _clean_up(self) -> None:
         self._lock.release()
 
     def windows(self) -> pd.DataFrame:
-        """Return a frame of the closed windows, which cannot change any more. At the end of the capture all are closed.
+        """Return a pandas table of the closed windows. When the capture has ended, all windows are closed.
 
         The columns are those of `wb.pipelines.windows`.
         """
@@ -83,7 +83,7 @@ class Following(Background):
         return self._output.parts
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the follower has ended. Return True, or False after the timeout.
+        """Wait until the follower of the capture has ended. Return True, or False after the timeout.
 
         The follower ends when the capture has ended and all windows are written, or when it is stopped. Raises the
         error that ended the follower. An interrupt (Ctrl-C) stops the follower.
@@ -100,7 +100,7 @@ class Following(Background):
 
 
 class LocalFollowing(Following):
-    """The result of `follow` without Spark: a thread of this process computes the windows of a capture."""
+    """The result of `follow` without Spark: a thread of this process writes statistics of a capture per time window."""
 
     engine = "here"
 

@@ -1,10 +1,11 @@
 """The folder of a follower's windows: each window is written once, even if the follower is killed and continued.
 
 Theory of operation
-    Closed windows are written as part-N.parquet with rising N; each file is written atomically. The engine without
-    Java then writes _state.json, also atomically. It contains the offset up to which the capture is read, the open
-    windows, and the next N. If a follower is killed between the two writes, the state does not include the last part.
-    The follower that continues from this state writes the part again, with the same windows.
+    Closed windows are written as part-N.parquet with rising N; each file is written atomically. A follower
+    without Spark then writes _state.json, also atomically. This file contains the offset up to which the capture is
+    read, the open windows, and the next N. If a follower is killed between the two writes, the state
+    does not include the last part. The follower that continues from this state writes the part again, with the same
+    windows.
 
     Spark numbers its batches itself, stores open windows in its checkpoint, and repeats an unfinished batch with the
     same readings: part-N is written by batch N.
@@ -46,15 +47,15 @@ class Output:
         self._read_lock = threading.Lock()
         self._read_parts: set[str] = set()
         self._windows = self.schema.empty_table()
-        content = {**description, **settings._asdict(), "by": list(settings.by)}
+        stored_settings = {**description, **settings._asdict(), "by": list(settings.by)}
         try:
-            if json.loads((folder / DESCRIPTION).read_bytes()) != content:
+            if json.loads((folder / DESCRIPTION).read_bytes()) != stored_settings:
                 raise DataError(
                     f"{folder} has windows with other settings, of another capture or of another engine; "
                     "use another folder"
                 )
         except FileNotFoundError:
-            write_whole(folder, DESCRIPTION, json.dumps(content, indent=2).encode())
+            write_whole(folder, DESCRIPTION, json.dumps(stored_settings, indent=2).encode())
 
     def write_part(self, number: int, rows: pa.Table) -> None:
         """Write the windows ``rows`` to the file part-``number``.parquet; an existing file is replaced."""

@@ -74,7 +74,7 @@ class Source(NamedTuple):
 def make_source(source: Any, pace: float | None, regions: Any) -> Source:
     """Return a `Source` for a scenario, a run or an object with ``next_reading``. Raises ParameterError for others."""
     if pace is not None and not (isinstance(pace, (int, float)) and pace > 0):
-        raise ParameterError(f"pace is {pace!r:.60}; it must be the seconds of the run played in one second, above 0")
+        raise ParameterError(f"`pace` is {pace!r:.60}; it must be above 0: seconds of the run played in one second")
     if isinstance(source, (Scenario, Run)):
         return _source_of_run(source, pace, regions)
     if hasattr(source, "next_reading"):
@@ -89,8 +89,8 @@ def make_source(source: Any, pace: float | None, regions: Any) -> Source:
 def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Source:
     scenario = run.scenario if isinstance(run, Run) else run
     node_regions = assign_regions(scenario.topology, regions)
-    names = {str(node): node_regions[node] for node in sorted(scenario.topology.nodes) if node in node_regions}
-    name = {"of": "run", "scenario": scenario.hash, "regions": names}
+    region_names = {str(node): node_regions[node] for node in sorted(scenario.topology.nodes) if node in node_regions}
+    name = {"of": "run", "scenario": scenario.hash, "regions": region_names}
     if isinstance(run, FollowedRun):
         if pace is not None:
             raise ParameterError(
@@ -104,8 +104,8 @@ def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Sou
     def chunks(stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
         deliveries = Deliveries(node_regions)
         row_lists = _replay(run, pace, stopped) if isinstance(run, Run) else _simulate(run, pace, stopped)
-        for rows in row_lists:
-            yield list(deliveries.readings(rows))
+        for trace_rows in row_lists:
+            yield list(deliveries.readings(trace_rows))
 
     return Source(name, True, chunks, lambda: 0)
 
@@ -191,12 +191,12 @@ def _follow_run(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], 
 
     ``deliveries`` converts the trace rows to readings. The iterator ends with the run, or if ``stopped()`` is true.
     """
-    row = 0
+    first_row = 0
     while True:
         is_last = stopped() or not run.is_running
-        table = run.rows_since(row)
-        row += len(table)
-        for rows in _rows(_select_events(table)):
+        new_rows = run.rows_since(first_row)
+        first_row += len(new_rows)
+        for rows in _rows(_select_events(new_rows)):
             yield list(deliveries.readings(rows))
         if is_last:
             return
@@ -237,18 +237,18 @@ def regions(topology: Any, columns: int = 2, rows: int = 2) -> dict[int, str]:
             raise ParameterError(
                 f"regions: {name} is {cell_count!r:.60}; it must be a whole number from 1 to {most_cells}"
             )
-    positions = {node: data["pos"] for node, data in topology.nodes(data=True)}
-    cells = dict.fromkeys(positions, "")
+    positions_m = {node: data["pos"] for node, data in topology.nodes(data=True)}
+    cell_names = dict.fromkeys(positions_m, "")
     for axis, cell_count in enumerate((columns, rows)):
-        low, high = (
-            min(position[axis] for position in positions.values()),
-            max(position[axis] for position in positions.values()),
+        lowest_m, highest_m = (
+            min(position[axis] for position in positions_m.values()),
+            max(position[axis] for position in positions_m.values()),
         )
-        width = (high - low) / cell_count or 1.0
-        for node, position in positions.items():
-            cell = min(int((position[axis] - low) / width), cell_count - 1)
-            cells[node] += ascii_uppercase[cell] if axis == 0 else str(cell + 1)
-    return cells
+        cell_width_m = (highest_m - lowest_m) / cell_count or 1.0
+        for node, position in positions_m.items():
+            cell = min(int((position[axis] - lowest_m) / cell_width_m), cell_count - 1)
+            cell_names[node] += ascii_uppercase[cell] if axis == 0 else str(cell + 1)
+    return cell_names
 
 
 def assign_regions(topology: Any, choice: Any) -> Mapping[int, str]:

@@ -130,7 +130,7 @@ class _StreamReader(DataSourceStreamReader):
 
 
 class SparkFollowing(Following):
-    """The result of `follow` on Spark: a streaming query, ``query``, computes the windows of a capture."""
+    """The result of `follow` on Spark: the streaming query ``query`` writes statistics of a capture per time window."""
 
     engine = "on Spark"
 
@@ -154,12 +154,14 @@ class SparkFollowing(Following):
         settings = self.settings
         self._spark.dataSource.register(ReadingsSource)
         nulls_after_s = 2 * (settings.every_us + settings.late_us) / 1e6 + 1
-        lines = (
+        capture_lines = (
             self._spark.readStream.format(FORMAT)
             .option("nulls_after_s", nulls_after_s)
             .load(str(self._source.absolute()))
         )
-        lines_in_us = lines.selectExpr("*", *(f"{text} AS {name}" for name, text in MICROSECONDS.items()))
+        lines_in_us = capture_lines.selectExpr(
+            "*", *(f"{expression} AS {name}" for name, expression in MICROSECONDS.items())
+        )
         lines_with_lateness = lines_in_us.selectExpr(
             "*", f"{settings.is_late} AS is_late", f"timestamp_micros({settings.counted_us}) AS at"
         )
@@ -168,9 +170,9 @@ class SparkFollowing(Following):
         window_groups = watermarked.groupBy(
             F.window("at", f"{settings.every_us} microseconds").alias("span"), *settings.by
         )
-        aggregates = window_groups.agg(*(F.expr(text).alias(name) for name, text in AGGREGATES.items()))
-        ends = [f"unix_micros(span.{end}) / 1e6 AS {end}_s" for end in ("start", "end")]
-        return aggregates.selectExpr(*ends, *settings.by, *AGGREGATES)
+        aggregates = window_groups.agg(*(F.expr(expression).alias(name) for name, expression in AGGREGATES.items()))
+        span_ends = [f"unix_micros(span.{end}) / 1e6 AS {end}_s" for end in ("start", "end")]
+        return aggregates.selectExpr(*span_ends, *settings.by, *AGGREGATES)
 
     def _write(self, frame: Any, number: int) -> None:
         table = frame.toArrow()

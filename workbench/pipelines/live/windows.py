@@ -55,9 +55,9 @@ class WindowSettings(NamedTuple):
 
     @property
     def counted_us(self) -> str:
-        """The SQL expression of the time (µs) whose window counts a reading.
+        """The SQL expression of the time (µs) that determines in which window a reading counts.
 
-        It is time_us, the time of the reading, or for a late reading newest_us, the time of the newest reading by then.
+        The value is time_us, the reading's time; for a late reading it is newest_us, the newest reading's time by then.
         """
         return f"CASE WHEN {self.is_late} THEN newest_us ELSE time_us END"
 
@@ -79,7 +79,7 @@ AGGREGATES = {
 
 
 def window_settings(every_s: float, by: Sequence[str], late_s: float) -> WindowSettings:
-    """Check the parameters of windows, which are as for `windows`, and return them as settings.
+    """Check parameters of the function `windows`, and return them as settings.
 
     Raises ParameterError for invalid values.
     """
@@ -152,9 +152,9 @@ def _query(settings: WindowSettings, value: str, columns: set[str]) -> str:
     else:
         newest_s = "time_s"
     selected_columns = ", ".join(("time_s", f"{value} AS value", *settings.by, f"{newest_s} AS newest_s"))
-    time_columns = ", ".join(f"{text} AS {name}" for name, text in MICROSECONDS.items())
+    time_columns = ", ".join(f"{expression} AS {name}" for name, expression in MICROSECONDS.items())
     group_columns = ", ".join(("start_us", *settings.by))
-    aggregates = ", ".join(f"{text} AS {name}" for name, text in AGGREGATES.items())
+    aggregates = ", ".join(f"{expression} AS {name}" for name, expression in AGGREGATES.items())
     start_us = settings.start_of("counted_us")
     return f"""
         WITH ordered AS (SELECT {selected_columns} FROM {{readings}} WHERE {value} IS NOT NULL AND NOT isnan({value})),
@@ -186,18 +186,18 @@ class Fold:
         self._by_indices = tuple(_INDICES[key] for key in settings.by)
 
     def add(self, rows: Iterable[list[Any]]) -> None:
-        """Count readings in their windows; ``rows`` are rows of a capture (`readings.SCHEMA`), in its order."""
+        """Count each reading in its window; ``rows`` are consecutive rows of a capture (`readings.SCHEMA`)."""
         every_us, late_us, group_indices = self.settings.every_us, self.settings.late_us, self._by_indices
-        for row in rows:
-            time_us, value, newest_us = round(row[0] * 1e6), row[6], round(row[8] * 1e6)
+        for reading_row in rows:
+            time_us, value, newest_us = round(reading_row[0] * 1e6), reading_row[6], round(reading_row[8] * 1e6)
             start_us = time_us - time_us % every_us
             is_late = start_us + every_us <= newest_us - late_us
             if is_late:
                 start_us = newest_us - newest_us % every_us
-            key = (start_us, *[row[index] for index in group_indices])
-            window = self._open_windows.get(key)
+            window_key = (start_us, *[reading_row[index] for index in group_indices])
+            window = self._open_windows.get(window_key)
             if window is None:
-                window = self._open_windows[key] = [0, 0.0, math.inf, -math.inf, 0]
+                window = self._open_windows[window_key] = [0, 0.0, math.inf, -math.inf, 0]
             self.newest_us = newest_us
             if is_late:
                 window[_LATE] += 1
@@ -210,8 +210,8 @@ class Fold:
     def close(self, is_over: bool = False) -> list[tuple[Any, ...]]:
         """Remove and return the windows that cannot change any more, in ascending order.
 
-        With ``is_over`` the capture has ended, so all windows are closed. The rows have the columns of
-        `WindowSettings.schema`.
+        With ``is_over`` the capture has ended, so all windows are closed. Each window is a tuple of its values in
+        the columns of `WindowSettings.schema`.
         """
         closed_until_us = math.inf if is_over else self.newest_us - self.settings.late_us
         closed_keys = sorted(key for key in self._open_windows if key[0] + self.settings.every_us <= closed_until_us)
@@ -233,7 +233,7 @@ class Fold:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the open windows and the time of the newest reading from ``state``, an earlier result of `state`."""
+        """Restore the open windows and the newest reading's time from ``state``, a result of the method `state`."""
         self.newest_us = state["newest_us"]
         width = 1 + len(self._by_indices)
         self._open_windows = {

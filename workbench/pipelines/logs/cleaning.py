@@ -40,7 +40,7 @@ _UNITS = {
 class Cleaned:
     """The result of `clean`: three pandas frames, or DataFrames of Spark if the readings are one.
 
-    rows        the readings without duplicates, by node and time; a removed value is missing
+    rows        the readings without duplicates, sorted by node and time; a removed value is missing
     left_out    a row for each removed value, duplicate or gap: rule, what (the column; empty for duplicates and gaps),
                 node, time_s, value (for a gap: its length in seconds; for a duplicate: missing)
     counts      the number of rows in ``left_out`` for each rule and column: rule, what, found. For the rule unit, found
@@ -72,11 +72,11 @@ def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
     "HUMIDITY"}}``, without columns that do not exist. Raises DataError for an unknown rule or column, and for an
     invalid limit.
     """
-    table = readings.rows if isinstance(readings, Log) else readings
-    types = column_types(table)
+    reading_table = readings.rows if isinstance(readings, Log) else readings
+    types = column_types(reading_table)
     rules = _defaults(types) if rules is None else dict(rules)
     plan = _Plan.from_rules(rules, list(types))
-    numbered_readings = run_query(plan.numbered(), readings=table)
+    numbered_readings = run_query(plan.numbered(), readings=reading_table)
     judged_readings = run_query(plan.judged(), numbered=numbered_readings)
     left_out = run_query(plan.left_out(), numbered=numbered_readings, judged=judged_readings)
     return Cleaned(
@@ -153,20 +153,24 @@ class _Plan:
         of_node = "OVER (PARTITION BY node ORDER BY time_s)"
         layers: list[list[str]] = [[], [f"time_s - lag(time_s) {of_node} AS gap__"], [], [], []]
         for name in self.checked_columns:
-            low, high = self.ranges.get(name, (float("-inf"), float("inf")))
-            range_condition = f" AND {name} BETWEEN {low!r} AND {high!r}" if name in self.ranges else ""
-            value = f"CAST({name} AS DOUBLE)"
-            layers[0].append(f"CASE WHEN NOT isnan({value}){range_condition} THEN {value} END AS {name}__in")
+            lowest_value, highest_value = self.ranges.get(name, (float("-inf"), float("inf")))
+            range_condition = (
+                f" AND {name} BETWEEN {lowest_value!r} AND {highest_value!r}" if name in self.ranges else ""
+            )
+            value_expression = f"CAST({name} AS DOUBLE)"
+            layers[0].append(
+                f"CASE WHEN NOT isnan({value_expression}){range_condition} THEN {value_expression} END AS {name}__in"
+            )
             layers[1] += [
                 f"lag({name}__in) {of_node} AS {name}__before",
                 f"lead({name}__in) {of_node} AS {name}__after",
             ]
             run_begin = f"CASE WHEN {name}__in = {name}__before THEN 0 ELSE 1 END"
-            rows = "OVER (PARTITION BY node ORDER BY time_s ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-            layers[2].append(f"sum({run_begin}) {rows} AS {name}__run")
+            earlier_rows = "OVER (PARTITION BY node ORDER BY time_s ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+            layers[2].append(f"sum({run_begin}) {earlier_rows} AS {name}__run")
             of_run = f"OVER (PARTITION BY node, {name}__run ORDER BY time_s)"
             layers[3].append(f"row_number() {of_run} AS {name}__times")
-            layers[4].append(f"{self._verdict(name, value)} AS {name}__rule")
+            layers[4].append(f"{self._verdict(name, value_expression)} AS {name}__rule")
         query = "SELECT * FROM {numbered} WHERE copy__ = 1"
         for expressions in layers:
             query = f"SELECT {', '.join(['*', *expressions])} FROM ({query}) AS r"
@@ -206,7 +210,7 @@ class _Plan:
         return f"SELECT * FROM ({' UNION ALL '.join(queries)}) AS found ORDER BY node, time_s, rule, what"
 
     def counts(self) -> str:
-        """Return an SQL query for the number of findings of each rule, including zeros.
+        """Return an SQL query for the number of findings of each rule; a rule without findings has 0.
 
         Findings are converted or removed values, duplicates and gaps.
         """
@@ -258,14 +262,14 @@ def _range(column: str, limits: Any) -> tuple[float, float]:
         key = attributes.key_of(limits)
         return float(key.minimum), float(key.maximum)
     try:
-        low, high = map(float, limits)
+        smallest, largest = map(float, limits)
     except (TypeError, ValueError):
         raise DataError(
             f"the range of {column} is {limits!r:.40}; it must be (smallest, largest), or the name of a key"
         ) from None
-    if not low <= high:
+    if not smallest <= largest:
         raise DataError(f"the range of {column} is {limits!r:.40}; it must have the smallest value first")
-    return low, high
+    return smallest, largest
 
 
 def _limit(rule: str, most: Any) -> float:

@@ -22,7 +22,7 @@ class Kind(NamedTuple):
     """A kind of column, such as "int" or "unix_s".
 
     read     function that converts one field, for lines that are read one by one
-    fast     function from a column's name to its `Field`, for many lines that are read at once
+    fast     function that makes the `Field` of a column from the column's name, for many lines that are read at once
     type     Arrow type of the values
     divisor  number by which values that are read at once are divided, to convert them to seconds
     """

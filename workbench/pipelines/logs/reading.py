@@ -87,15 +87,15 @@ def read_log(
     paths = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else list(path_or_paths)
     if not paths:
         raise DataError("the list of logs is empty; give at least one path")
-    names = [os.fspath(path) for path in paths]
+    path_names = [os.fspath(path) for path in paths]
     if spark is not None:
         if out is not None:
-            raise DataError("`out` and `spark` are both given; on Spark use log.rows.write.parquet(...) instead of out")
-        return _read_on_spark(spark, names, line_format)
+            raise DataError("`out` and `spark` are both given; on Spark omit `out`, use log.rows.write.parquet(...)")
+        return _read_on_spark(spark, path_names, line_format)
     return (
-        _read_to_folder(Path(out), names, line_format, progress)
+        _read_to_folder(Path(out), path_names, line_format, progress)
         if out is not None
-        else _read_to_memory(names, line_format, progress)
+        else _read_to_memory(path_names, line_format, progress)
     )
 
 
@@ -159,8 +159,8 @@ def _read_to_folder(folder: Path, names: list[str], form: LineFormat, progress: 
     writers = [pq.ParquetWriter(path, schema) for path, schema in zip(draft_paths, _schemas(form), strict=True)]
     try:
         try:
-            for tables in _read(names, form, progress):
-                for writer, table in zip(writers, tables, strict=True):
+            for row_tables in _read(names, form, progress):
+                for writer, table in zip(writers, row_tables, strict=True):
                     if len(table):
                         writer.write_table(table)
         finally:
@@ -222,5 +222,5 @@ def _map_ranges(spark: Any, ranges: list[_Range], names: list[str], form: LineFo
                 file_numbers = pa.array(np.full(len(table), names.index(name) + 1, np.int32))
                 yield from table.append_column("file", file_numbers).select(sent_schema.names).to_batches(SPARK_ROWS)
 
-    frame = spark.range(0, len(ranges), 1, max(1, len(ranges))).mapInArrow(read, from_arrow_schema(sent_schema))
-    return frame.withColumn("file", element_at(array(*map(lit, names)), col("file")))
+    spark_rows = spark.range(0, len(ranges), 1, max(1, len(ranges))).mapInArrow(read, from_arrow_schema(sent_schema))
+    return spark_rows.withColumn("file", element_at(array(*map(lit, names)), col("file")))

@@ -48,16 +48,19 @@ def replay(
     keys = _keys(readings, key)
     for name, value in (("speed", speed), ("start_s", start_s)):
         if not is_number(value) or value < 0 or (name == "speed" and value == 0):
-            limit = "above 0" if name == "speed" else "of at least 0"
-            raise DataError(f"{name} is {value!r:.40}; it must be a number {limit}")
-    frame = _select_rows(readings, keys, from_s, until_s)
-    if frame.empty:
+            allowed_range = "above 0" if name == "speed" else "of at least 0"
+            raise DataError(f"{name} is {value!r:.40}; it must be a number {allowed_range}")
+    selected_readings = _select_rows(readings, keys, from_s, until_s)
+    if selected_readings.empty:
         raise DataError("no reading to replay: no row between from_s and until_s has a value in the chosen columns")
-    frame["time_s"] = np.round(start_s + (frame["time_s"] - frame["time_s"].min()) / speed, 6)
-    items = []
-    for node, rows in frame.groupby("node", sort=True):
+    selected_readings["time_s"] = np.round(
+        start_s + (selected_readings["time_s"] - selected_readings["time_s"].min()) / speed, 6
+    )
+    workload_items = []
+    for node, node_readings in selected_readings.groupby("node", sort=True):
         values_by_key = {
-            name: rows[column].astype(object).where(rows[column].notna(), None) for column, name in keys.items()
+            name: node_readings[column].astype(object).where(node_readings[column].notna(), None)
+            for column, name in keys.items()
         }
         values_by_key = {
             name: column.tolist()
@@ -65,14 +68,18 @@ def replay(
             if any(value is not None for value in column)
         }
         try:
-            items.append(workload.publish(int(node), Readings(rows["time_s"].tolist(), values_by_key)))
+            workload_items.append(
+                workload.publish(int(node), Readings(node_readings["time_s"].tolist(), values_by_key))
+            )
         except WorkbenchError as error:
             raise DataError(f"the readings of node {node}: {error}; clean(readings) removes such readings") from None
-    return tuple(items)
+    return tuple(workload_items)
 
 
 def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
-    """Return {column: key} of the values to publish; ``key`` is as for `replay`.
+    """Return {column: key} of the values to publish.
+
+    ``key``: such a mapping, "TEMP" or "HUMIDITY" for the usual column of this key, or None for both.
 
     Raises DataError for a missing column or key.
     """
@@ -100,15 +107,15 @@ def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _select_rows(readings: Any, keys: Mapping[str, str], from_s: float | None, until_s: float | None) -> Any:
-    """Return the rows in [from_s, until_s) with a value in a column of ``keys``, as a frame sorted by node and time."""
-    names = [f"CAST({column} AS DOUBLE) AS {column}" for column in keys]
+    """Return the readings in [from_s, until_s) with a value in a column of ``keys``, sorted by node and time."""
+    casts = [f"CAST({column} AS DOUBLE) AS {column}" for column in keys]
     has_value = " OR ".join(f"({column} IS NOT NULL AND NOT isnan({column}))" for column in keys)
-    limits = [
+    time_conditions = [
         f"time_s {sign} {float(time_s)!r}" for sign, time_s in ((">=", from_s), ("<", until_s)) if time_s is not None
     ]
     query = (
-        f"SELECT time_s, node, {', '.join(keys)} FROM (SELECT time_s, node, {', '.join(names)} FROM {{readings}}) AS r "
-        f"WHERE {' AND '.join([f'({has_value})', *limits])} ORDER BY node, time_s"
+        f"SELECT time_s, node, {', '.join(keys)} FROM (SELECT time_s, node, {', '.join(casts)} FROM {{readings}}) AS r "
+        f"WHERE {' AND '.join([f'({has_value})', *time_conditions])} ORDER BY node, time_s"
     )
     rows = run_query(query, readings=readings)
     return rows.toPandas() if is_spark(rows) else rows

@@ -178,8 +178,8 @@ def flows(traces: Any, over_runs: bool = False) -> Any:
     flow_table = run_sorted(query, ("scenario", "publisher", "sink", "last_hop"), traces=traces)
     if not over_runs:
         return flow_table
-    keys = ("publisher", "sink", "last_hop")
-    return band(flow_table, select_scenarios(traces), keys, ("delivered",))
+    key_columns = ("publisher", "sink", "last_hop")
+    return band(flow_table, select_scenarios(traces), key_columns, ("delivered",))
 
 
 def paths(traces: Any, over_runs: bool = False) -> Any:
@@ -216,9 +216,9 @@ def paths(traces: Any, over_runs: bool = False) -> Any:
         SELECT scenario, publisher, sink, sender, receiver, count(*) AS delivered
         FROM hops GROUP BY scenario, publisher, sink, sender, receiver
     """
-    keys = ("publisher", "sink", "sender", "receiver")
-    path_table = run_sorted(query, ("scenario", *keys), arrived=arrived_messages, held=held_rows)
-    return band(path_table, select_scenarios(traces), keys, ("delivered",)) if over_runs else path_table
+    key_columns = ("publisher", "sink", "sender", "receiver")
+    path_table = run_sorted(query, ("scenario", *key_columns), arrived=arrived_messages, held=held_rows)
+    return band(path_table, select_scenarios(traces), key_columns, ("delivered",)) if over_runs else path_table
 
 
 def _percentile(percent: int) -> str:

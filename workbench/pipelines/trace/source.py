@@ -7,8 +7,8 @@
     spark.read.format("workbench.trace").option("scenario", scenario.to_json()).option("seeds", "0:200").load()
 
 Options
-    path      the folder; the options ``only`` (hashes of scenarios, separated by commas) and ``code`` select runs as in
-              `table.traces`
+    path      the folder; the options ``only`` (hashes of scenarios, separated by commas) and ``code`` (digest of the
+              code that ran) select runs
     scenario  a scenario as JSON, or a list of them
     seeds     "0:200", or "1,5,7": each scenario runs with each of these seeds; by default with its own seed
     engine    "auto", "fast" or "reference"

@@ -124,7 +124,7 @@ def over_time(
         f"({step}, {double_literal(step * every_s)})" for step in range(math.floor(until_s / every_s + 1e-9) + 1)
     )
     state_columns = ", ".join(("scenario", *of))
-    step = f"CAST(ceil(time_us / {double_literal(every_s * 1e6)}) AS INT)"
+    step_expression = f"CAST(ceil(time_us / {double_literal(every_s * 1e6)}) AS INT)"
     is_set = f"event = '{event}'"
     query = f"""
         WITH states AS (
@@ -141,9 +141,9 @@ def over_time(
         steps AS (SELECT scenario, step, time_s FROM (SELECT DISTINCT scenario FROM {{traces}}) AS ran
             CROSS JOIN (VALUES {steps}) AS times(step, time_s)),
         summed AS (
-            SELECT scenario, {step} AS step, sum(opened) AS opened,
+            SELECT scenario, {step_expression} AS step, sum(opened) AS opened,
                 sum(risen) AS risen
-            FROM changes GROUP BY scenario, {step}
+            FROM changes GROUP BY scenario, {step_expression}
         )
         SELECT steps.scenario, steps.time_s, CAST(coalesce(sum(opened), 0) AS BIGINT) AS standing,
             CAST(coalesce(sum(risen), 0) AS BIGINT) AS total
@@ -206,7 +206,7 @@ def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], a
 
 
 def checkpoint(answer: Any) -> Any:
-    """Compute a small Spark DataFrame now, because several queries use it; return other tables unchanged."""
+    """Compute ``answer`` now if it is a Spark DataFrame, for several queries; return other tables unchanged."""
     return answer.localCheckpoint() if is_spark(answer) else answer
 
 

@@ -44,22 +44,22 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
     """
     if isinstance(source, (str, Path)):
         return _table_of_folder(Path(source).absolute(), spark, only, code)
-    items = [source] if isinstance(source, (Run, Scenario)) else list(source)
-    for item in items:
+    source_items = [source] if isinstance(source, (Run, Scenario)) else list(source)
+    for item in source_items:
         if not isinstance(item, (Run, Scenario)):
             raise DataError(f"traces: the source contains {item!r:.60}; it must be a folder, runs or scenarios")
-    if spark is not None and items and all(isinstance(item, Scenario) for item in items):
-        documents = json.dumps([json.loads(item.to_json()) for item in items if isinstance(item, Scenario)])
+    if spark is not None and source_items and all(isinstance(item, Scenario) for item in source_items):
+        documents = json.dumps([json.loads(item.to_json()) for item in source_items if isinstance(item, Scenario)])
         return spark.read.format("workbench.trace").option("scenario", documents).load()
     batches = [
-        batch for item in items for batch in batches_of_run(item if isinstance(item, Run) else runner.play(item))
+        batch for item in source_items for batch in batches_of_run(item if isinstance(item, Run) else runner.play(item))
     ]
-    table = pa.Table.from_batches(batches, SCHEMA).unify_dictionaries()
-    return table if spark is None else spark.createDataFrame(without_dictionaries(table))
+    trace_table = pa.Table.from_batches(batches, SCHEMA).unify_dictionaries()
+    return trace_table if spark is None else spark.createDataFrame(without_dictionaries(trace_table))
 
 
 def batches_of_run(run: Run) -> Iterator[pa.RecordBatch]:
-    """Yield the trace of a run in batches, with the columns scenario, code and row in front."""
+    """Yield the trace of a run in batches, preceded by the columns scenario (hash), code (digest) and row (index)."""
     code_digest, rows = Codes().digest(run.scenario.protocol), 0
     for batch in run.trace.to_batches():
         yield with_key(batch, run.scenario.hash, code_digest, rows)
@@ -79,9 +79,9 @@ PLAIN_SCHEMA = pa.schema(
 def _table_of_folder(folder: Path, spark: Any, only: Collection[str] | None, code: str | None) -> Any:
     runs_by_file = select_runs(folder, only, code)
     if spark is not None:
-        frame = spark.read.option(_VERIFY, "true").parquet(*map(str, runs_by_file))
-        frame = frame if only is None else frame.where(frame.scenario.isin(list(only)))
-        return frame if code is None else frame.where(frame.code == code)
+        spark_table = spark.read.option(_VERIFY, "true").parquet(*map(str, runs_by_file))
+        spark_table = spark_table if only is None else spark_table.where(spark_table.scenario.isin(list(only)))
+        return spark_table if code is None else spark_table.where(spark_table.code == code)
     if only is None and code is None:
         return next(iter(runs_by_file)).parent
     for path in runs_by_file:
@@ -93,9 +93,11 @@ def _table_of_folder(folder: Path, spark: Any, only: Collection[str] | None, cod
 def select_runs(
     folder: Path, only: Collection[str] | None = None, code: str | None = None
 ) -> dict[Path, list[StoredRun]]:
-    """Return {file: its selected runs, in order} for a folder of results; ``only`` and ``code`` are as for `traces`.
+    """Return {file: its selected runs, in order} for a folder of results.
 
-    Raises DataError as `traces` does.
+    ``only``: hashes of the scenarios to select; None: all. ``code``: digest of the code that ran them; None: any.
+
+    Raises DataError for a folder without traces, and for runs of a scenario by different code unless ``code`` is given.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist")

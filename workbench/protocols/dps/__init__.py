@@ -255,7 +255,7 @@ class DPS(Protocol):
         BitVector(self.filter_bits)  # raises ParameterError for an invalid length
         separator_bytes(self.separators)
         if not self.separators:
-            raise ParameterError("DPS: separators is empty; it needs at least one character, as in separators='/'")
+            raise ParameterError("the argument `separators` of DPS is empty; give at least one character, such as '/'")
 
     def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
         """Return an estimate of the number of frames received on each arc (directed radio link) in a simulation.
@@ -267,7 +267,7 @@ class DPS(Protocol):
     def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:
         """Return the readings in a publication that match a subscription.
 
-        The subscription's constraints on TOPIC may have wildcards."""
+        A constraint of the subscription on the attribute TOPIC may have wildcards."""
         return mapping.samples(subscription, publication, self.separators)
 
 

@@ -46,7 +46,7 @@ class Acknowledgements:
         stored_series[series.publication_id] = series
 
     def send(self, arrival: Arrival, data: bytes) -> None:
-        """Acknowledge an arrived publication with some data; drop the acknowledgement if no reverse path is known.
+        """Send an acknowledgement with ``data`` for a publication (``arrival``); drop it without a reverse path.
 
         Raises ParameterError if the publisher does not want acknowledgements, EncodeError if the message does not fit a
         datagram.
@@ -61,12 +61,12 @@ class Acknowledgements:
             return
         if arrival.opened is not None:
             message = self._context.security.answering(arrival.opened).seal(message)
-        frame = check_datagram_size(wire.encode(message), NAME)
+        encoded_acknowledgement = check_datagram_size(wire.encode(message), NAME)
         neighbor = self._history.reverse_hop(arrival.publication_id)
         if neighbor is None:
             self._drop(message, None, "no_way_back")
             return
-        self._context.send(neighbor, frame)
+        self._context.send(neighbor, encoded_acknowledgement)
 
     def receive(self, message: wire.Acknowledgement, frame: bytes, neighbor: Neighbor) -> None:
         """Handle an acknowledgement from a neighbor: deliver it to a series of this node, or forward it."""
@@ -74,8 +74,8 @@ class Acknowledgements:
         if series is not None and message.acknowledged <= series.sequence:
             self._open_and_deliver(message, series, neighbor)
             return
-        entry = self._history.get(message.publication_id)
-        if entry is None or not entry.acknowledge or message.acknowledged > entry.sequence:
+        history_entry = self._history.get(message.publication_id)
+        if history_entry is None or not history_entry.acknowledge or message.acknowledged > history_entry.sequence:
             self._drop(message, neighbor, "unasked")
             return
         next_hop = self._history.reverse_hop(message.publication_id)

@@ -81,7 +81,7 @@ class Input(_Code):
 
 
 class Action(_Code):
-    """Action of the state machine on a link; `Links` has a method for each, such as `_send_all` for SEND_ALL."""
+    """Action of a link's state machine; `Links` has a method for each action, such as `_send_all` for SEND_ALL."""
 
     SEND_CHANGE = "send the interests, as a change of those sent last"
     SEND_IF_CHANGED = "send the change, if there is one; while an answer is outstanding, note that there may be one"

@@ -1,4 +1,4 @@
-"""DPS's part of the explanations of why readings were not delivered; `analysis.explain` calls these functions.
+"""Functions that explain why a reading was not delivered over DPS; `analysis.explain` calls them.
 
 Publications travel only over active links with matching interests, so a missing link or interest stops them.
 """
@@ -41,26 +41,31 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     holders = trail.holders
     if pair.subscriber in holders:
         return trail.outcome(pair.subscriber, ())
-    links = _Links(evidence, holders, pair.published)
-    first_hops = links.first_hops(pair.subscriber)
+    reading_links = _Links(evidence, holders, pair.published)
+    first_hops = reading_links.first_hops(pair.subscriber)
     first_hop = first_hops.get(pair.subscriber)
     if first_hop is None:
         # The path over active links ends where the shortest path over arcs to the subscriber begins.
         first_arcs = list(evidence.crossings(first_hops, pair.subscriber))
         if not first_arcs:
             return None
-        node, neighbor, _ = max(first_arcs, key=lambda crossing: links.receipt(crossing[0]).position)
-        first_hop = first_hops[node]
+        last_holder, neighbor, _ = max(first_arcs, key=lambda crossing: reading_links.receipt(crossing[0]).position)
+        first_hop = first_hops[last_holder]
         if first_hop is None:
-            return links.missing_link(node, neighbor)
-    node, neighbor = first_hop
-    receipt = links.receipt(node)
-    step = trail.outcome(node, (neighbor,))
-    if step is not None and step.detail not in _NO_INTEREST_REASONS:
-        return step
-    if not trail.at("forwarded", node) and not trail.at("sent", node) and node != pair.publisher and step is None:
-        return Step("run_ended", node, None, receipt.time_us, "", (receipt,))
-    return _no_interest_step(evidence, node, neighbor, receipt)
+            return reading_links.missing_link(last_holder, neighbor)
+    last_holder, neighbor = first_hop
+    receipt = reading_links.receipt(last_holder)
+    outcome_step = trail.outcome(last_holder, (neighbor,))
+    if outcome_step is not None and outcome_step.detail not in _NO_INTEREST_REASONS:
+        return outcome_step
+    if (
+        not trail.at("forwarded", last_holder)
+        and not trail.at("sent", last_holder)
+        and last_holder != pair.publisher
+        and outcome_step is None
+    ):
+        return Step("run_ended", last_holder, None, receipt.time_us, "", (receipt,))
+    return _no_interest_step(evidence, last_holder, neighbor, receipt)
 
 
 class _Links:
@@ -77,14 +82,14 @@ class _Links:
         self._published = published
 
     def receipt(self, node: int) -> Row:
-        """Return the trace row of the reading's arrival at a node; if it never arrived, the row of its publication."""
+        """Return the trace row of the reading's arrival at a node; if it did not arrive, the row of its publication."""
         return self._holders.get(node, self._published)
 
     def last_link_rows(self, node: int) -> dict[int, Row]:
         """Return {neighbor: trace row of the last state change of their link} for the links of a node.
 
-        Only changes before the reading arrived at the node count. If it never did, the changes before its arrival at
-        the last node that received it count.
+        Only changes before the reading arrived at the node count. If the reading did not arrive there, the changes
+        before its arrival at the last node that received the reading count.
         """
         row_count = self._count_rows(node)
         return self._evidence.once(
@@ -95,7 +100,7 @@ class _Links:
     def _count_rows(self, node: int) -> int:
         """Return the number of "link_set" trace rows (changes of links) of a node before the reading arrived at it.
 
-        If it never did, count the rows before the reading arrived at the last node that received it.
+        If the reading never arrived there, count the rows before it arrived at the last node that received it.
         """
         end_position = self._holders[node].position if node in self._holders else self._last_position
         positions = self._evidence.once(
@@ -145,18 +150,20 @@ class _Links:
 def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
     """Return the step for a reading that stopped at ``node``, which had no matching interests from ``neighbor``.
 
-    A step is a trace event. Its cause is "no_base" if ``node`` had dropped a change of these interests, because it did
-    not have the interests before the change. Otherwise the cause is "not_asked". ``receipt``: the trace row of the
-    reading's arrival at ``node``. ``evidence``: the trace of the run.
+    A step explains with a trace event why the reading stopped. Its cause is "no_base" if ``node`` dropped a change
+    of the interests because it lacked the interests before the change; otherwise "not_asked". ``receipt``: the
+    trace row of the reading's arrival at ``node``. ``evidence``: the trace of the run.
     """
     last_interests_rows = [
-        row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < receipt.position
+        interests_row
+        for interests_row in evidence.at("interests_set", node, peer=neighbor)
+        if interests_row.position < receipt.position
     ][-1:]
     interests_position = last_interests_rows[0].position if last_interests_rows else -1
     no_base_drops = [
-        row
-        for row in evidence.at("dropped", node, peer=neighbor)
-        if row.detail == "no_base" and interests_position < row.position < receipt.position
+        interests_row
+        for interests_row in evidence.at("dropped", node, peer=neighbor)
+        if interests_row.detail == "no_base" and interests_position < interests_row.position < receipt.position
     ]
     if no_base_drops:
         return Step("no_base", node, neighbor, receipt.time_us, "no_base", (no_base_drops[-1], receipt))
@@ -164,7 +171,7 @@ def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return a clause, for use in a sentence, that explains why a reading was lost; None for causes not of DPS.
+    """Return a clause, for use in a sentence, that explains why a reading was lost; None for other causes.
 
     ``account`` has the cause of the loss, its node, neighbor, time and detail, and the subscriber. The causes of DPS
     are "not_asked" and "no_base" (missing interests) and "no_link" (a missing link).

@@ -68,22 +68,22 @@ class History:
         publication id may be removed.
         """
         publication_id, sequence, hops = publication.publication_id, publication.sequence, publication.hops
-        entry = self._entries.pop(publication_id, None)
-        if entry is None:
+        history_entry = self._entries.pop(publication_id, None)
+        if history_entry is None:
             self._make_space(now)
-            entry = HistoryEntry()
-        self._entries[publication_id] = entry  # at the end: the first entry is the oldest
-        if sequence >= entry.sequence:
-            entry.sequence = sequence
-            entry.acknowledge = publication.acknowledge
-        entry.expires_us = max(entry.expires_us, expires_us)
+            history_entry = HistoryEntry()
+        self._entries[publication_id] = history_entry  # at the end: the first entry is the oldest
+        if sequence >= history_entry.sequence:
+            history_entry.sequence = sequence
+            history_entry.acknowledge = publication.acknowledge
+        history_entry.expires_us = max(history_entry.expires_us, expires_us)
         if neighbor is not None:
-            best_copy = entry.neighbors.get(neighbor)
+            best_copy = history_entry.neighbors.get(neighbor)
             if best_copy is None:
-                if rules.records_sender(is_linked, len(entry.neighbors)):
-                    entry.neighbors[neighbor] = (sequence, hops)
+                if rules.records_sender(is_linked, len(history_entry.neighbors)):
+                    history_entry.neighbors[neighbor] = (sequence, hops)
             elif sequence > best_copy[0] or (sequence == best_copy[0] and hops < best_copy[1]):
-                entry.neighbors[neighbor] = (sequence, hops)
+                history_entry.neighbors[neighbor] = (sequence, hops)
 
     def came_from(self, publication_id: bytes, neighbor: Neighbor, sequence: int) -> bool:
         """Return whether a neighbor sent a publication with this id, and with this sequence number or a higher one."""
@@ -104,7 +104,9 @@ class History:
         entries = self._entries
         self._added_since_clearing += 1
         if rules.clears_history(len(entries), self._clearing_size, self._added_since_clearing, self.size):
-            for publication_id in [key for key, entry in entries.items() if entry.expires_us <= now]:
+            for publication_id in [
+                entry_id for entry_id, history_entry in entries.items() if history_entry.expires_us <= now
+            ]:
                 del entries[publication_id]
             self._clearing_size = rules.next_clearing_size(len(entries))
             self._added_since_clearing = 0

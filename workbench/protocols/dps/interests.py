@@ -66,7 +66,7 @@ _NO_INTERESTS = None, None
 
 
 class LinkSender:
-    """Sender of link messages: subscriptions and their acknowledgements. It records them in the link's `Remote`."""
+    """Sender of link messages (subscriptions and their acknowledgements), which it records in the link's `Remote`."""
 
     def __init__(self, context: Context, interests: Interests, mesh_ids: MeshIds) -> None:
         self._context = context
@@ -77,7 +77,7 @@ class LinkSender:
         """Compute the interests and needs that the neighbor ``remote`` should get, and store them in ``remote``.
 
         Return whether they differ from the interests and needs stored before. If they do, ``remote.revision`` increases
-        by 1. ``remote.vector`` becomes the change of the interests, or all of them if none were stored.
+        by 1. ``remote.vector`` becomes the change of the interests, or all interests if none were stored.
         """
         interests, needs = self._interests.combine(remote.inbound)
         previous_interests = remote.interests
@@ -123,5 +123,5 @@ class LinkSender:
         mesh_id = remote.sent_mesh_id.to_bytes(ID_B, "little")
         if hop_to_add(self._mesh_ids.own):  # this node's id has the mark, so it counts hops
             flags |= wire.COUNTS_HOPS
-        message = message_class(self._context.port, None, remote.revision, flags, mesh_id, *last_fields)
-        self._context.send(remote.address, wire.encode(message))
+        link_message = message_class(self._context.port, None, remote.revision, flags, mesh_id, *last_fields)
+        self._context.send(remote.address, wire.encode(link_message))

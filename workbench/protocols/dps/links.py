@@ -83,7 +83,7 @@ _SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWL
 class Links:
     """All links of one node.
 
-    remotes            {neighbor: Remote}, the state of each link
+    remotes            {neighbor: Remote}; a Remote is the state of the link with a neighbor
     interests_changed  callback (remote, now): the neighbor's interests changed, or came for the first time
     ended              callback (neighbor, now): the link with the neighbor ended; set by the node after construction
     """
@@ -173,7 +173,7 @@ class Links:
         return len(self.remotes) >= self.settings.max_links
 
     def _add(self, neighbor: Neighbor, is_requester: bool) -> Remote:
-        """Create, store and return the Remote of a new link, in the state GONE.
+        """Create, store and return the Remote of a new link with ``neighbor``, in the state GONE (no link).
 
         The caller must then apply an input that changes this state.
         """
@@ -271,8 +271,8 @@ class Links:
     def _handle_message(self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int) -> bool:
         """Process the fields that subscription messages (SUB) and their acknowledgements (SAK) have in common.
 
-        ``acknowledged`` is the revision that a SAK acknowledges, and None for a SUB. Return False if the message showed
-        that both ends must send all interests again. The caller must then ignore the rest of the message.
+        ``acknowledged`` is the revision (sequence number) that a SAK acknowledges, and None for a SUB. Return False if
+        both ends must send all interests again. The caller must then ignore the rest of the message.
         """
         message_name = _SUB if acknowledged is None else _SAK
         newest_revision = remote.inbound_revision
@@ -342,7 +342,7 @@ class Links:
 
     @staticmethod
     def _compute_pair(remote: Remote, message: wire.LinkMessage) -> Pair | None:
-        """Return the neighbor's pair (interests, needs) after this message; None if its interests are empty."""
+        """Return the pair (interests, needs) that a neighbor has after ``message``; None if its interests are empty."""
         interests, needs = message.interests, message.needs
         assert interests is not None and needs is not None, "a message with SAK_REQUESTED has both"
         if message.flags & wire.DELTA and remote.inbound is not None:
@@ -365,9 +365,9 @@ class Links:
         self._sender.send_acknowledgement(remote, with_interests, now)
 
     def _resume(self, remote: Remote, now: int) -> None:
-        """Continue with what was postponed until the neighbor's answer: end the link, or send mesh ids and interests.
+        """Do what waited for the neighbor's answer: end the link, or plan to send mesh ids and interests.
 
-        Do nothing if an answer is still outstanding.
+        Do nothing if this node still waits for an answer.
         """
         if remote.pending is not None or remote.state == GONE:
             return
@@ -430,7 +430,7 @@ class Links:
     def _send_ids(self, now: int) -> None:
         """Send a keep-alive to each neighbor to which a new mesh id must be sent.
 
-        Also plan early rechecks of the muted links that may not close a loop any more."""
+        Also plan early rechecks of muted links (links that closed a loop) whose loop may be gone."""
         for remote in self.mesh_ids.outdated_remotes():
             if remote.pending is None:
                 self._apply(remote, QUIET, now)
@@ -448,7 +448,7 @@ class Links:
                 remote.keep_alive_us = now + 1 + self._context.random.below(update_us)
 
     def _tick(self, remote: Remote, now: int) -> None:
-        """Count a timer tick without the neighbor's answer; if due, repeat the message or give the neighbor up."""
+        """Count a timer tick in which no answer came; if due, repeat the unanswered message or give the neighbor up."""
         remote.ticks += 1
         remote.tick_us = now + self._context.times.tick_us
         input_index = rules.tick_input(remote.ticks, self.settings.retry_ticks, self.settings.retries)
@@ -477,15 +477,15 @@ class Links:
     # The automaton, and its actions
 
     def _apply(self, remote: Remote, link_input: Input, now: int) -> None:
-        """Change a link's state, and do the actions that `automaton.TABLE` has for this state and input."""
-        entry = TABLE[remote.state][link_input]
-        assert entry.state is not None, "an input that never comes in this state"
-        if entry.state is not remote.state:
-            remote.state = entry.state
+        """Enter the next state that `automaton.TABLE` has for a link's state and ``link_input``; run its actions."""
+        table_entry = TABLE[remote.state][link_input]
+        assert table_entry.state is not None, "an input that never comes in this state"
+        if table_entry.state is not remote.state:
+            remote.state = table_entry.state
             state_number, state_label = int(remote.state), remote.state.label
             self._context.report(LinkSet, remote.address, "", NOBODY, remote.revision, state_number, state_label)
             self._plan_ids(now)
-        for action in entry.actions:
+        for action in table_entry.actions:
             _ACTIONS[action](self, remote, now)
 
     def _send_change(self, remote: Remote, now: int) -> None:
@@ -549,10 +549,10 @@ class Links:
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Return whether this node continues to count the interests of a neighbor after the link with it is muted.
+        """Return whether this node still counts a neighbor's interests after it muted the link, which closes a loop.
 
-        Such interests attract publications that the muted link cannot carry. So they are always removed in a dense
-        neighborhood."""
+        Such interests attract publications that a muted link cannot carry. So in a dense neighborhood the result is
+        always False."""
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:
@@ -586,10 +586,10 @@ class Links:
         self._set_inbound(remote, None)
 
     def _replace(self, remote: Remote, now: int) -> None:
-        """Unmute one muted link, to replace the ended link of ``remote``.
+        """Unmute one muted link (a link that closed a loop), to replace the ended link of ``remote``.
 
-        A link whose mesh id was created by the same node as the id of ``remote`` is preferred. Do nothing if an active
-        link has an id that was created by that node, too: it leads to the same part of the mesh.
+        Prefer a link whose mesh id has the same owner (the node that created it) as the id of ``remote``. Do nothing if
+        the id of an active link has this owner, too: that link leads to the same part of the mesh.
         """
         owner = owner_of(remote.inbound_mesh_id)
         linked_remotes = self.remotes.values()

@@ -55,7 +55,7 @@ def publication_topics(attributes: Sequence[Any], separators: str = topics.SEPAR
 def subscription_topics(attributes: Iterable[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
     """Return the topics that express a subscription's constraints (``attributes``).
 
-    ``separators``: the characters that separate the levels of a topic; the result contains only the first of them.
+    ``separators``: the characters that separate the levels of a topic; the result uses the first character.
     Raises AttributeFormatError for a constraint that no topic can express.
     """
     separator = separators[0]
@@ -66,26 +66,26 @@ def subscription_topics(attributes: Iterable[Any], separators: str = topics.SEPA
 
 
 def _publication_topic(attribute: Any, separator: str) -> str:
-    key, _, value = attribute
-    if key == TOPIC:
-        return _topic_text(value)
-    if key == PAYLOAD:
+    attribute_key, _, attribute_value = attribute
+    if attribute_key == TOPIC:
+        return _topic_text(attribute_value)
+    if attribute_key == PAYLOAD:
         return "PAYLOAD" + separator + "bytes"
-    return key_of(key).name + separator + _value_text(key, value)
+    return key_of(attribute_key).name + separator + _value_text(attribute_key, attribute_value)
 
 
 def _subscription_topic(attribute: Any, separator: str) -> str:
-    key, operator, value = attribute
-    if key == TOPIC:
+    constraint_key, operator, constraint_value = attribute
+    if constraint_key == TOPIC:
         if operator != EQ:
             raise AttributeFormatError(
                 "a constraint on TOPIC has the operator NE or EQ_ANY, which DPS cannot express; "
                 'use EQ with a topic or wildcards: TOPIC EQ "a/#"'
             )
-        return _topic_text(value)
-    if operator != EQ or key == PAYLOAD:
-        return key_of(key).name + separator + "+"
-    return key_of(key).name + separator + _value_text(key, value)
+        return _topic_text(constraint_value)
+    if operator != EQ or constraint_key == PAYLOAD:
+        return key_of(constraint_key).name + separator + "+"
+    return key_of(constraint_key).name + separator + _value_text(constraint_key, constraint_value)
 
 
 def _value_text(key: int, value: Any) -> str:

@@ -48,7 +48,7 @@ def owner_number(mesh_id: int) -> int:
 
 
 def add_mark(mesh_id: int) -> int:
-    """Return a mesh id with the mark of this project's nodes, 0 hops, and 0 in the most significant byte."""
+    """Return ``mesh_id`` with its hop count and top byte set to 0, and bytes 1 and 2 to the mark of this project."""
     return mesh_id % _MARKED_ID_LIMIT >> _LOW_BITS << _LOW_BITS | MARK
 
 
@@ -108,9 +108,9 @@ class MeshIds:
     def separated_remotes(self) -> list[Remote]:
         """Return the neighbors with a muted link that seem to be in another, unconnected part of the mesh.
 
-        Such a neighbor sent a lower mesh id than all other ids that this node knows. So the node that created this id
-        is connected to the neighbor, but not to this node: the loop never existed, or was cut. Neighbors that must
-        still answer a message are left out.
+        A link is muted because it seemed to close a loop. A neighbor is in the result if its mesh id is lower than all
+        other ids that this node knows. So the creator of this id is connected to the neighbor, but not to this node,
+        and the link closes no loop. Neighbors that must still answer a message are left out.
         """
         separated_remotes = []
         for remote in self._remotes.values():
@@ -123,8 +123,8 @@ class MeshIds:
     def choose_lower_id(self, random: Stream) -> None:
         """Replace this node's mesh id by a lower id than all recorded ids (`note_seen`).
 
-        The new id is lower by a random number of up to 64 bits, not counting the bytes of hops and mark. If there is no
-        such id, the new id is random.
+        The difference to the lowest recorded id is a random number of up to 64 bits, without the lowest bytes (hop
+        count and mark). If no id is so low, the new id is random.
         """
         new_upper_bits = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
         if new_upper_bits < 0:

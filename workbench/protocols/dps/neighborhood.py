@@ -136,7 +136,7 @@ class Neighborhood:
     # Time
 
     def wake(self, now: int) -> None:
-        """Choose the best neighbors, move the scout (a trial link), and request the links that are due."""
+        """Choose the best neighbors, move the scout (a trial link) to another neighbor, and request due links."""
         if self._choose_at_us is not None and self._choose_at_us <= now:
             self._choose_neighbors(now)
         if self._move_scout_at_us is not None and self._move_scout_at_us <= now:
@@ -159,7 +159,7 @@ class Neighborhood:
             self._request_at_us[neighbor] = now + int(self._settings.relink_s * rules.SECOND_US)
 
     def _choose_neighbors(self, now: int) -> None:
-        """Choose the best neighbors, and plan link requests to them and the first move of the scout (a trial link)."""
+        """Choose the best neighbors, and plan the requests of links with them and of the first trial link."""
         self._choose_at_us = None
         self._has_chosen_neighbors = True
         self._next_index = self._settings.best_links

@@ -115,9 +115,9 @@ class DPSNode(Node):
         self._finish()
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Store the delivery ratios (0 to 1) of frames from and to a neighbor, as measured by the link layer.
+        """Store the delivery ratios (0 to 1) of frames from a neighbor (``inbound``) and to it (``outbound``).
 
-        By these ratios the node chooses the neighbors with which it requests links.
+        The link layer measured them. By these ratios the node chooses the neighbors with which it requests links.
         """
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
@@ -142,9 +142,9 @@ class DPSNode(Node):
     ) -> TopicSubscription:
         """Subscribe to publications that match all of these topics; return a TopicSubscription of Arrivals.
 
-        With ``expired`` the subscription also gets an Arrival when a retained publication expires. Without
-        ``is_announced`` the node does not send the subscription to neighbors, so it gets only publications that reach
-        the node anyway, for example by multicast.
+        An Arrival is a received publication. ``expired``: whether the subscription also gets an Arrival when a retained
+        publication expires. If ``is_announced`` is False, the node does not send the subscription to neighbors. It
+        then gets only publications that reach the node anyway, for example by multicast.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not topics:
@@ -196,10 +196,10 @@ class DPSNode(Node):
         acknowledge: bool = False,
         wildcards: bool = True,
     ) -> Series:
-        """Publish a payload on topics; return its Series, for further publications and for answers.
+        """Publish a payload on topics; return the Series, for further publications and for acknowledgements.
 
-        Nodes retain the publication for later subscribers during ``ttl_s`` seconds (0: not at all). With
-        ``acknowledge`` subscribers may answer. Without ``wildcards`` the publication matches only subscriptions without
+        Nodes retain the publication for later subscribers during ``ttl_s`` seconds (0: not at all). If ``acknowledge``
+        is True, subscribers may acknowledge it. If ``wildcards`` is False, it matches only subscriptions without
         wildcards. Raises EncodeError if the publication does not fit a datagram.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
@@ -229,7 +229,7 @@ class DPSNode(Node):
         return series.sequence
 
     def expire(self, series: Series, now: int) -> int:
-        """End the retained publication of a series at all nodes; return the sequence number of the ending message."""
+        """Send a message that ends the retained publication of a series at all nodes; return its sequence number."""
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
                 f"no publication on {', '.join(series.topics)} is retained; publish it with a ttl_s, and expire it "
@@ -252,9 +252,9 @@ class DPSNode(Node):
             series.topics,
             bytes(payload),
         )
-        message = plain_message if self.security is None else self.security.seal(plain_message)
+        outgoing_message = plain_message if self.security is None else self.security.seal(plain_message)
         is_multicast = self.multicasts or series.is_multicast
-        frame = self.publications.frame_of_own(message, is_multicast)
+        outgoing_frame = self.publications.frame_of_own(outgoing_message, is_multicast)
         series.sequence += 1
         series.is_encrypted = series.is_encrypted or (self.security is not None and self.security.way is not None)
         if series.sequence == 1:
@@ -266,17 +266,20 @@ class DPSNode(Node):
             self._publication_count += 1
             publication_label = event_label(series.publication_id, series.sequence)
             self.context.report(Originated, NOBODY, NAME, *publication_label, publication_number, "")
-        self.publications.send_own(message, frame, plain_message, is_multicast, now)
+        self.publications.send_own(outgoing_message, outgoing_frame, plain_message, is_multicast, now)
         self._finish()
 
     def acknowledge(self, arrival: Arrival, payload: bytes, now: int) -> None:
-        """Answer an Arrival with a payload; raise ParameterError if its publisher does not want answers."""
+        """Send an acknowledgement with a payload to the publisher of ``arrival``, a received publication.
+
+        Raises ParameterError if the publisher does not want acknowledgements.
+        """
         self.acknowledgements.send(arrival, bytes(payload))
 
     # Messages
 
     def receive(self, frame: bytes, previous_hop: Neighbor, now: int, broadcast: bool = False) -> None:
-        """Handle a frame from a neighbor, which `neighbor_of` identifies; ``broadcast`` marks a multicast."""
+        """Handle a frame from the source address ``previous_hop``; ``broadcast``: whether the frame was a multicast."""
         try:
             message = wire.decode(frame, self.settings.filter_bits)
         except DecodeError:
@@ -305,18 +308,18 @@ class DPSNode(Node):
             self._finish()
 
     def sent(self, destination: Neighbor, frame: bytes, ok: bool, now: int) -> None:
-        """Process the radio's report on a frame; if it was not delivered (``ok`` is False), plan to send it again."""
+        """Process the radio's report on a sent frame; if ``ok`` is False (not delivered), plan to send it again."""
         if ok:
             self.links.note_reached(destination)
             return
         try:
-            message = wire.decode(frame, self.settings.filter_bits)
+            sent_message = wire.decode(frame, self.settings.filter_bits)
         except DecodeError:
             return
-        if isinstance(message, wire.Publication):
-            self.publications.retries.plan(destination, bytes(frame), message, now)
-        elif not isinstance(message, wire.Acknowledgement):
-            is_answer = isinstance(message, wire.SubscriptionAcknowledgement) and message.interests is None
+        if isinstance(sent_message, wire.Publication):
+            self.publications.retries.plan(destination, bytes(frame), sent_message, now)
+        elif not isinstance(sent_message, wire.Acknowledgement):
+            is_answer = isinstance(sent_message, wire.SubscriptionAcknowledgement) and sent_message.interests is None
             self.links.plan_retry(destination, is_answer, now)
         self._finish()
 

@@ -93,10 +93,10 @@ class Retries:
             entry.repeated += 1
 
     def _find_or_add_entry(self, new_entry: FailedFrame) -> FailedFrame:
-        """Return the stored entry with the same neighbor and frame, or store and return ``new_entry``."""
-        for entry in self._entries:
-            if entry.neighbor == new_entry.neighbor and entry.frame == new_entry.frame:
-                return entry
+        """Return the stored FailedFrame with the same neighbor and frame, or store and return ``new_entry``."""
+        for stored_frame in self._entries:
+            if stored_frame.neighbor == new_entry.neighbor and stored_frame.frame == new_entry.frame:
+                return stored_frame
         if len(self._entries) < rules.MOST_RETRIED:
             self._entries.append(new_entry)
         else:
@@ -114,15 +114,17 @@ class Retries:
 
         A frame is not sent if the link no longer carries publications, or if the neighbor sent the publication itself.
         """
-        for entry in self._entries:
-            if entry.due_us is None or entry.due_us > now:
+        for failed_frame in self._entries:
+            if failed_frame.due_us is None or failed_frame.due_us > now:
                 continue
-            entry.due_us = None
-            remote = self._remotes.get(entry.neighbor)
+            failed_frame.due_us = None
+            remote = self._remotes.get(failed_frame.neighbor)
             if remote is None or not remote.takes_publications():
                 continue
-            if not self._history.came_from(entry.message.publication_id, entry.neighbor, entry.message.sequence):
-                self._context.send(entry.neighbor, entry.frame)
+            if not self._history.came_from(
+                failed_frame.message.publication_id, failed_frame.neighbor, failed_frame.message.sequence
+            ):
+                self._context.send(failed_frame.neighbor, failed_frame.frame)
 
 
 @dataclass(slots=True)
@@ -180,10 +182,10 @@ class Publications:
     def send_own(
         self, message: wire.Publication, frame: bytes, plain: wire.Publication, is_multicast: bool, now: int
     ) -> None:
-        """Record, retain, deliver and send a publication of this node.
+        """Record, retain, deliver and send ``message``, a publication of this node.
 
-        ``plain`` is the unencrypted ``message``, for the node's own subscriptions; ``frame`` is the encoded
-        ``message``. With ``is_multicast`` the frame is also sent to all nodes in reach.
+        ``plain``: the message without encryption, for the node's own subscriptions. ``frame``: the encoded message.
+        ``is_multicast``: whether to send the frame also as a multicast to all nodes in reach.
         """
         self._record(message, None, now)
         if message.ttl_s >= 0:
@@ -294,10 +296,10 @@ class Publications:
             if left_s <= 0 or not self._should_send(remote, publication.message, publication.neighbor):
                 continue
             if publication.neighbor is None:
-                frame = wire.encode(publication.message._replace(ttl_s=left_s))
+                forwarded_frame = wire.encode(publication.message._replace(ttl_s=left_s))
             else:
-                frame = self._encode_forwarded(publication.message, left_s)
-            self._context.send(remote.address, frame)
+                forwarded_frame = self._encode_forwarded(publication.message, left_s)
+            self._context.send(remote.address, forwarded_frame)
             self._report_forwarded(publication.message, publication.neighbor, 1)
 
     # Delivery to the application
@@ -370,7 +372,7 @@ class Publications:
         return True
 
     def _is_refused_plain(self, opened: Any) -> bool:
-        """Return whether a publication is neither encrypted nor signed, and this node refuses such publications."""
+        """Return whether to refuse a publication because it is neither encrypted nor signed."""
         security = self._context.security
         return security is not None and not security.plain and (opened is None or opened.is_plain)
 

@@ -19,7 +19,7 @@ SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
 
 
 def owner_of(mesh_id: int) -> int:
-    """Return a mesh id with hop count 0, as the node that created it sends it; the result identifies this node."""
+    """Return a mesh id with its hop count set to 0; the result identifies the node that created the id."""
     return mesh_id - hops_of(mesh_id)
 
 
@@ -75,11 +75,11 @@ class Remote:
     rises: int = 0  # increases in a row of its mesh id's hops
 
     def takes_publications(self) -> bool:
-        """Return whether publications that match this neighbor's interests are sent to the neighbor."""
+        """Return whether this node sends publications to the neighbor: the link is active and interests have come."""
         return takes_publications(self.state) and self.inbound is not None
 
     def note_mesh_id(self, mesh_id: int) -> None:
-        """Store a mesh id from this neighbor, and count in ``rises`` how often in a row its hops increased."""
+        """Store a mesh id from this neighbor; ``rises`` counts how often in a row the ids' hop counts increased."""
         previous_mesh_id = self.inbound_mesh_id
         is_same_owner = owner_of(mesh_id) == owner_of(previous_mesh_id)
         self.rises = rises_after(self.rises, is_same_owner, hops_of(mesh_id), hops_of(previous_mesh_id))
@@ -92,17 +92,17 @@ class Remote:
     def effective_mesh_id(self) -> int:
         """Return the mesh id that came from this neighbor, with one more hop if the id counts hops.
 
-        Return NO_MESH_ID, which is above all ids, if the id has too many hops or only circulates in a loop.
+        Return NO_MESH_ID, which is above all ids, if the id has too many hops or circulates in a loop.
         """
         hops = hop_to_add(self.inbound_mesh_id)
         return NO_MESH_ID if hops < 0 or is_circulating(self.rises) else self.inbound_mesh_id + hops
 
     def sends_all(self) -> bool:
-        """Return whether this node sent the neighbor all interests and waits for the acknowledgement."""
+        """Return whether this node waits for the acknowledgement of a message with all its interests."""
         return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length: int) -> None:
-        """Record empty interests as those last sent to the neighbor; the next message is a change of empty interests.
+        """Record empty interests as last sent to the neighbor, so that the next message is a change from empty ones.
 
         ``length``: the number of bits of a filter."""
         self.interests = BitVector(length)
@@ -115,7 +115,7 @@ class Remote:
         """Record that this node sent a message and waits for the neighbor's answer.
 
         ``pending`` is the kind of message, SUBSCRIPTION or ACKNOWLEDGEMENT; ``tick_us`` is the time of the first tick.
-        If an earlier message is still unanswered, its ticks continue.
+        If an earlier message is still unanswered, its timer runs on, and ``tick_us`` is ignored.
         """
         if self.pending is None:
             self.ticks = 0

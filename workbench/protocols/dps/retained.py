@@ -51,7 +51,7 @@ class RetainedPublication:
 
 
 class Retained:
-    """The retained publications of one node: the last publication of each series, at most ``size`` in all."""
+    """The publications that a node retains for later subscribers: the last of each series, at most ``size`` in all."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -129,7 +129,7 @@ class Resending:
         self._next_transfer_us: dict[Neighbor, int] = {}  # neighbor -> earliest time of its next transfer, latest last
 
     def request(self, remote: Remote, now: int) -> None:
-        """Send a neighbor whose interests changed the matching retained publications, as soon as the limit allows."""
+        """Send matching retained publications to a neighbor whose interests changed: now, or when the limit allows."""
         next_transfer_us = self._next_transfer_us.get(remote.address)
         if next_transfer_us is not None and now < next_transfer_us:
             remote.resend_us = next_transfer_us

@@ -1,6 +1,6 @@
 """Functions that make the decisions of a DPS node: about revisions, loops, retries, neighbors and publications.
 
-The node and the fast engine's version of it call the same functions. Numba compiles them unchanged, so they take and
+The node and its version for the fast engine call the same functions. Numba compiles them unchanged, so they take and
 return plain numbers, except `times_of`. Times are in microseconds.
 
 A link message is a subscription or its acknowledgement. Its sequence number is called *revision*; a repetition or a
@@ -43,7 +43,7 @@ class Times(NamedTuple):
     forward_interests_us  delay before interests from a neighbor are forwarded
     tick_us               period after which an unanswered message may be repeated
     silence_us            silence of a link after which a keep-alive is sent
-    recheck_s             time until a muted link is rechecked for a loop
+    recheck_s             time until a muted link (one that closed a loop) is checked again for the loop
     ids_us                longest time that a changed mesh id waits to be sent together with another message
     history_us            time for which a publication id is remembered after the publication's lifetime
     """
@@ -106,8 +106,8 @@ def is_connecting(state: int) -> bool:
 def subscription_flags(is_delta: bool, state: int, recheck_s: float) -> int:
     """Return the flags of a subscription message over a link in this state.
 
-    ``is_delta``: the message contains only the change of the interests. If ``recheck_s`` is 0, a muted link stays
-    muted, and its messages have the flag MUTE: they only check that the neighbor is alive.
+    ``is_delta``: the message contains only the change of the interests. If ``recheck_s`` is 0, a muted link
+    (one that closed a loop) stays muted. Its messages have the flag MUTE, and only check that the neighbor is alive.
     """
     stays_muted = state == MUTED and recheck_s == 0
     flags = (UNMUTE if state == UNMUTING else 0) | (MUTE if stays_muted else 0)
@@ -115,10 +115,10 @@ def subscription_flags(is_delta: bool, state: int, recheck_s: float) -> int:
 
 
 def acknowledgement_flags(is_delta: bool, state: int, with_interests: bool) -> int:
-    """Return the flags of the acknowledgement of a subscription message, over a link in this state.
+    """Return the flags of an acknowledgement of a subscription message; ``state``: state of the link.
 
-    ``with_interests``: the acknowledgement contains interests of this node. The neighbor must then acknowledge it.
-    ``is_delta``: it contains only the change of the interests.
+    ``with_interests``: the acknowledgement contains interests of this node, so the neighbor must acknowledge it.
+    ``is_delta``: these interests are only the change since the last message.
     """
     return (DELTA if is_delta else 0) | (MUTE if state == MUTED else 0) | (SAK_REQUESTED if with_interests else 0)
 
@@ -141,19 +141,21 @@ def is_duplicate(revision: int, newest: int) -> bool:
 
 
 def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
-    """Return whether a message has a change of interests that the node cannot apply, as it lacks the interests before.
+    """Return whether a message has a change of interests, but a message with an earlier change was not received.
 
-    ``revision``: number of the message; ``newest``: highest number received before, 0 before the first message.
+    ``flags``: flags of the message; ``state``: state of the link; ``revision``: number of the message; ``newest``:
+    highest number received before, 0 before the first message.
     """
     is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and state != UNMUTING
     return is_change and revision > newest + 1
 
 
 def has_lost_base(flags: int, state: int, empties_interests: bool) -> bool:
-    """Return whether a message over an active link has a change of interests that this node no longer stores.
+    """Return whether a change of interests does not fit the interests that this node stores for the neighbor.
 
-    ``empties_interests``: the message has needs, but with the change in it the neighbor would have no interests. Needs
-    without interests are a contradiction. It occurs if a message overtook another, or if only this end was muted.
+    ``flags``: flags of the message with the change; ``state``: state of the link. ``empties_interests``: the message
+    has needs, but its change would leave the neighbor without interests. This contradiction occurs if one message
+    overtook another, or if only this end muted the link.
     """
     return (flags & (DELTA | UNMUTE)) == DELTA and state == ACTIVE and empties_interests
 
@@ -171,9 +173,9 @@ def opens_link(flags: int) -> bool:
 
 
 def is_settled(state: int, sends_all: bool) -> bool:
-    """Return whether a link is active and this end does not wait until its complete interests are acknowledged.
+    """Return whether a link is active, and the neighbor has acknowledged the interests that this end sent in full.
 
-    ``sends_all``: a subscription message with all interests of this end is unacknowledged.
+    ``state``: state of the link; ``sends_all``: a message with all interests is still unacknowledged.
     """
     return state == ACTIVE and not sends_all
 
@@ -185,9 +187,10 @@ def has_begun_anew(
 
     Such a message has all interests and does not repeat an earlier message.
 
+    flags, revision   flags and sequence number of the message
     newest            highest revision received before; 0 before the first message
     is_acknowledging  this node waits for an answer to its own acknowledgement, which has interests
-    stays_muted       the link is muted, and the neighbor's mesh id still shows a loop
+    stays_muted       the link is muted (closes a loop), and the neighbor's mesh id still shows the loop
     link_is_settled   result of `is_settled`. The neighbor's first message (``newest`` 0) over a settled link shows that
                       the neighbor had no link
     """
@@ -243,18 +246,18 @@ def hop_to_add(mesh_id: int) -> int:
 
 
 def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) -> int:
-    """Return how many times in a row the hop count of a neighbor's mesh ids increased, up to the id just received.
+    """Return how many times in a row the hop count of a neighbor's mesh ids increased, including the new id.
 
-    ``rises``: this number before the new id was received. ``hops``, ``hops_before``: hop counts of the new id and of
-    the id before. ``is_same_owner``: whether the same node created both ids. The result is 0 if the hop count decreased
-    or the id has another owner. It is never more than MOST_RISES."""
+    ``rises``: the result for the id before. ``hops``, ``hops_before``: hop counts of the new id and of the id before.
+    ``is_same_owner``: whether the same node created both ids. The result is 0 if the hop count decreased or if the
+    owners differ, and at most MOST_RISES."""
     if not is_same_owner or hops < hops_before:
         return 0
     return min(rises + 1, MOST_RISES) if hops > hops_before else rises
 
 
 def is_circulating(rises: int) -> bool:
-    """Return whether a mesh id only circulates in a loop: its hop count increased MOST_RISES times in a row."""
+    """Return whether a mesh id circulates in a loop: its hop count rose MOST_RISES times in a row (``rises``)."""
     return rises >= MOST_RISES
 
 
@@ -283,7 +286,7 @@ def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) ->
     Only a node in a dense neighborhood (``is_crowded``) sends it: keep-alives are rare there, and publications would
     arrive over the link until the next one. Elsewhere the next keep-alive has the flag. ``was_muted``: the link was
     muted before the message that showed the loop. ``flags`` are the flags of that message. If they contain MUTE, the
-    neighbor has muted the link itself; if they request an acknowledgement, the usual one has the flag.
+    neighbor has muted the link itself. If they request an acknowledgement, that acknowledgement has the flag.
     """
     return is_crowded and not was_muted and state == MUTED and (flags & (MUTE | SAK_REQUESTED)) == 0
 
@@ -292,16 +295,16 @@ def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) ->
 
 
 def cap_ticks(ticks: int, retry_ticks: int) -> int:
-    """Return a new count of timer ticks for an unanswered message, after the neighbor sent some other message.
+    """Return the timer ticks to count for an unanswered message after the neighbor sent another message.
 
-    ``ticks``: the old count. The result is less than ``retry_ticks``, so the message is repeated at least once before
-    the neighbor is given up.
+    ``ticks``: the count before. After ``retry_ticks`` ticks a message is repeated. The result is lower, so the message
+    is repeated at least once before the neighbor is given up.
     """
     return min(ticks, retry_ticks - 1)
 
 
 def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
-    """Return the state machine's input for a message that has been unanswered for ``ticks`` periods of the timer.
+    """Return the input for a link's state machine if a message was unanswered for ``ticks`` periods of the timer.
 
     The result is NOTHING before ``retry_ticks``, then OVERDUE for the next ``retries`` ticks (repeat the message), and
     finally LOST (give the neighbor up).
@@ -324,7 +327,7 @@ def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, unif
 def relink_after_us(relink_s: float, uniform: float) -> int:
     """Return the delay in µs before an ended link is requested again: ``relink_s`` on average.
 
-    ``uniform`` is a random number in [0, 1). So the two ends do not send their requests at the same time.
+    ``uniform``: a random number in [0, 1), which keeps the two ends from sending their requests at the same time.
     """
     random_factor = 0.5 + uniform
     return int(relink_s * random_factor * SECOND_US)
@@ -336,15 +339,15 @@ def relink_after_us(relink_s: float, uniform: float) -> int:
 def is_hub(address: int, neighbors: int) -> bool:
     """Return whether the node with this address is a hub, with which all nodes prefer to link.
 
-    Of n ``neighbors``, about the square root of n are hubs."""
+    Of n nodes about the square root of n are hubs; n is ``neighbors``, the number of the node's neighbors."""
     return mix64(address) % neighbors < math.sqrt(neighbors)
 
 
 def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[int, bool, int, int]:
-    """Return the sort key of a neighbor, best first: tenths of its delivery ratio, then hubs, then a hash.
+    """Return the sort key of a neighbor, best first: tenths of ``quality``, then hubs, then a hash.
 
-    ``address`` is the ranking node, and ``neighbors`` the number of its neighbors. All hubs prefer the same hub. Other
-    nodes prefer different hubs, so the links are spread over all hubs.
+    ``quality``: delivery ratio; ``address``: the ranking node, with ``neighbors`` neighbors. All hubs prefer the same
+    hub. Other nodes prefer different hubs, so the links are spread over all hubs.
     """
     order_hash = mix64(neighbor)
     if not is_hub(address, neighbors):

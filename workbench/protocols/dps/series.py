@@ -97,7 +97,7 @@ class Interest:
 
     @property
     def pair(self) -> tuple[BitVector, bytes] | None:
-        """The filter and its fuzzy hash, to be sent to neighbors; None if ``is_announced`` is False."""
+        """The topics' filter and its fuzzy hash, to be sent to neighbors; None if ``is_announced`` is False."""
         return (self.filter, self.filter.fuzzy_hash()) if self.is_announced else None
 
 
@@ -142,7 +142,7 @@ class Series:
         return self.node.publish_next(self, payload, now, ttl_s)
 
     def expire(self, now: int) -> int:
-        """Expire the retained publication at all nodes now; return the sequence number of the message that does so.
+        """Send a message that expires the retained publication at all nodes; return the message's sequence number.
 
         Raises ParameterError if no publication of the series is retained.
         """

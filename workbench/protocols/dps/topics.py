@@ -49,22 +49,24 @@ _WILDCARD = re.compile(b"[+#]")
 def publication_items(topic: AnyStr, separators: str | bytes = SEPARATORS, wildcards: bool = True) -> list[AnyStr]:
     """Return the strings that a publication's topic puts into its Bloom filter, of the topic's type (str or bytes).
 
-    ``wildcards``: whether subscriptions with wildcards can match the publication, which takes more strings. Raises
-    AttributeFormatError for an invalid topic.
+    ``separators``: characters that divide the topic into segments. ``wildcards``: whether subscriptions with wildcards
+    can match the publication, which takes more strings. Raises AttributeFormatError for an invalid topic.
     """
     topic_bytes = check_publication_topic(topic, separators)
     if not wildcards:
         return _as_type_of(topic, [topic_bytes])
     segments, delimiters = _split(topic_bytes, separators)
     joined_separators = b"".join(delimiters)
-    items = [topic_bytes]
+    topic_items = [topic_bytes]
     prefix_end = 0
     for segment, separator in zip(segments, delimiters, strict=False):
         prefix_end += len(segment) + len(separator)
-        items.append(topic_bytes[:prefix_end])
-    items += [_segment_item(segments, joined_separators, index) for index in range(1, len(segments))]
-    items += _level_items(joined_separators)
-    return _as_type_of(topic, items)
+        topic_items.append(topic_bytes[:prefix_end])
+    topic_items += [
+        _segment_item(segments, joined_separators, segment_index) for segment_index in range(1, len(segments))
+    ]
+    topic_items += _level_items(joined_separators)
+    return _as_type_of(topic, topic_items)
 
 
 def subscription_items(topic: AnyStr, separators: str | bytes = SEPARATORS) -> list[AnyStr]:
@@ -77,14 +79,14 @@ def subscription_items(topic: AnyStr, separators: str | bytes = SEPARATORS) -> l
     if wildcard_position < 0:
         return _as_type_of(topic, [topic_bytes])
     segments, delimiters = _split(topic_bytes, separators)
-    items = [topic_bytes[:wildcard_position]] if wildcard_position else []
+    topic_items = [topic_bytes[:wildcard_position]] if wildcard_position else []
     segment_begin = 0
-    for index, segment in enumerate(segments):
-        is_last_segment = index == len(delimiters)
+    for segment_index, segment in enumerate(segments):
+        is_last_segment = segment_index == len(delimiters)
         if segment_begin > wildcard_position and (segment != _ANY_SEGMENT or is_last_segment):
-            items.append(_segment_item(segments, b"".join(delimiters), index))
+            topic_items.append(_segment_item(segments, b"".join(delimiters), segment_index))
         segment_begin += len(segment) + 1
-    return _as_type_of(topic, items)
+    return _as_type_of(topic, topic_items)
 
 
 def matches(
@@ -96,8 +98,9 @@ def matches(
     """Return whether each topic of a subscription matches at least one topic of a publication.
 
     ``publications`` are the topics of one publication, and ``subscriptions`` those of one subscription; a single topic
-    may be given without a list. ``wildcards``: whether the publication was made with wildcards enabled, a setting
-    that messages do not contain. If False, a topic matches only itself.
+    may be given without a list. ``separators``: characters that divide topics into segments. ``wildcards``: whether the
+    publication was made with wildcards enabled, a setting that messages do not contain. If False, a topic matches only
+    itself.
 
     Raises AttributeFormatError for an invalid topic of the subscription. Topics of the publication are not checked, as
     they may have been received.
@@ -113,9 +116,10 @@ def matches(
 
 @lru_cache(maxsize=4096)
 def subscription_pattern(topic: str | bytes, separators: str | bytes = SEPARATORS) -> re.Pattern[bytes]:
-    """Return the pattern whose ``fullmatch`` accepts each topic (as bytes) that this topic of a subscription matches.
+    """Return a compiled regular expression: ``fullmatch`` accepts the published topics that match ``topic``.
 
-    Raises AttributeFormatError for an invalid topic.
+    ``topic``: topic of a subscription. The expression is for topics as bytes. Raises AttributeFormatError
+    for an invalid topic.
     """
     topic_bytes = check_subscription_topic(topic, separators)
     segments, delimiters = _split(topic_bytes, separators)
@@ -145,13 +149,13 @@ def check_subscription_topic(topic: str | bytes, separators: str | bytes = SEPAR
         return topic_bytes
     segment_begin = 0
     segments, delimiters = _split(topic_bytes, separators)
-    for index, segment in enumerate(segments):
+    for segment_index, segment in enumerate(segments):
         wildcard_offset = _first_wildcard(segment)
         if wildcard_offset >= 0 and len(segment) > 1:
             raise _topic_error(
                 topic, f"position {segment_begin + wildcard_offset} is a wildcard; it must be a whole segment"
             )
-        if segment == _ANY_REST and index < len(delimiters):
+        if segment == _ANY_REST and segment_index < len(delimiters):
             raise _topic_error(topic, f"position {segment_begin} is a #, which may only be the last segment")
         segment_begin += len(segment) + 1
     return topic_bytes
@@ -194,9 +198,11 @@ def _check(topic: str | bytes, separators: str | bytes) -> bytes:
             f"position {LONGEST_B}"
         )
     delimiters = separator_bytes(separators)
-    for position in (0, len(topic_bytes) - 1):
-        if topic_bytes[position] in delimiters:
-            raise _topic_error(topic, f"position {position} is a separator; a topic neither begins nor ends with one")
+    for end_position in (0, len(topic_bytes) - 1):
+        if topic_bytes[end_position] in delimiters:
+            raise _topic_error(
+                topic, f"position {end_position} is a separator; a topic neither begins nor ends with one"
+            )
     return topic_bytes
 
 
@@ -243,7 +249,7 @@ def _segment_item(segments: list[bytes], levels: bytes, index: int) -> bytes:
 
 
 def as_bytes(topic: str | bytes) -> bytes:
-    """Return the bytes of a topic; raise AttributeFormatError if UTF-8 cannot encode a surrogate in it."""
+    """Return the bytes of a topic (UTF-8); raise AttributeFormatError if it contains a surrogate code point."""
     # Bytes from the wire that are not UTF-8 are lone surrogates in a text, and become the same bytes again.
     if not isinstance(topic, str):
         return bytes(topic)

@@ -275,8 +275,8 @@ class TinyMQ(Protocol):
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """Estimate how many frames a link of the network delivers in one direction during a run.
 
-        The estimate is one frame for each reading and each subscription, plus the infos of each epoch. Building the
-        trees counts as one further epoch.
+        The estimate is one frame for each reading and each subscription, plus the status broadcasts of each interval
+        ``info_s``. Building the trees counts as one further interval.
         """
         trees = len(self.roots)
         infos_per_epoch = 60 * trees if self.node.every_tree else 20 + 5 * trees

@@ -14,11 +14,11 @@ The published algorithms
                    longer than the parent's, and else to the parent. *Else*, if the query overlaps Z, the node stores
                    it where it meets its zone and sends the whole query to all children.
     3.2, event     As 3.1 for the one string of the event, until the key is a prefix of that string. Then the event goes
-                   down to the child whose key is a prefix too. A node without such a child matches it.
+                   down to the child whose key is a prefix too. A node without such a child matches the event.
 
-    So a node that sends a query out of its universe does not store it, because of the *else*. A node that is reached by
-    a second branch of the query ignores that branch. And two neighbors may each have the longest common prefix from the
-    other's point of view.
+    So a node that sends a query out of Z does not store it, because of the *else*. A node that is reached by a second
+    branch of the query ignores that branch. And two neighbors may each have the longest common prefix from the other's
+    point of view.
 
 Choices where the algorithms are not explicit
     The same query for another tree counts as another query. The keys of neighbors other than children are compared
@@ -59,7 +59,7 @@ class OverlayAsPublished(Overlay):
     """An overlay that takes each link to work both ways, and keeps a child while a frame to it is pending."""
 
     def is_two_way(self, known):
-        """Return True: the published algorithms do not test links."""
+        """Return True for each neighbor ``known``: the published algorithms do not test links."""
         return True
 
     def has_no_key_yet(self, position, child):
@@ -119,7 +119,8 @@ def query_hops(overlay, position, box, mapping):
     """Return the sorted neighbors to which a node sends a query, and `NOBODY` if this node stores the query.
 
     This is algorithm 3.1 of TinyMQ's paper (see the module's docstring).
-    ``position``: this node's position in the tree; ``box``: the query's range of cells in each dimension.
+    ``position``: this node's position in the tree; ``box``: the query's range of cells in each dimension; ``mapping``:
+    the `Mapping` from boxes to strings.
     """
     own_universe = universe(position.key, mapping.key_bits)
     strings = mapping.cells(box)
@@ -142,13 +143,14 @@ def event_hop(overlay, position, string, mapping):
     """Return the neighbor to which a node sends an event, or `NOBODY` if this node matches the event.
 
     This is algorithm 3.2 of TinyMQ's paper (see the module's docstring).
-    ``position``: this node's position in the tree; ``string``: the event's string in the key space, as an integer.
+    ``position``: this node's position in the tree; ``string``: the event's string in the key space, as an integer;
+    ``mapping``: the `Mapping` that produced the string.
     """
-    target = wire.bits(string, mapping.key_bits)
-    if not target.startswith(position.key):
-        return _find_hop_outside(overlay, position, target)
-    for child, key in position.child_keys():
-        if target.startswith(key):
+    target_bits = wire.bits(string, mapping.key_bits)
+    if not target_bits.startswith(position.key):
+        return _find_hop_outside(overlay, position, target_bits)
+    for child, child_key in position.child_keys():
+        if target_bits.startswith(child_key):
             return child
     return NOBODY
 

@@ -69,30 +69,36 @@ class Mapping:
         """
         box = []
         for dimension in self.dimensions:
-            values = [value for key, operator, value in attributes if key == dimension.key and operator == IS]
-            low, high = (min(values), max(values)) if values else (dimension.low, dimension.low)
-            box.append((cell(dimension, low), cell(dimension, high)))
+            dimension_values = [
+                value
+                for attribute_key, operator, value in attributes
+                if attribute_key == dimension.key and operator == IS
+            ]
+            lowest_value, highest_value = (
+                (min(dimension_values), max(dimension_values)) if dimension_values else (dimension.low, dimension.low)
+            )
+            box.append((cell(dimension, lowest_value), cell(dimension, highest_value)))
         return tuple(box)
 
     def query_box(self, attributes):
         """Return the box of a query: (lowest, highest) cell of each dimension."""
         box = []
         for dimension in self.dimensions:
-            low, high = dimension.low, dimension.high
+            lowest_value, highest_value = dimension.low, dimension.high
             has_lower_bound = has_upper_bound = False
-            for key, operator, value in attributes:
-                if key != dimension.key:
+            for attribute_key, operator, bound in attributes:
+                if attribute_key != dimension.key:
                     continue
                 if operator in (EQ, GE, GT):
-                    low = max(low, value) if has_lower_bound else value
+                    lowest_value = max(lowest_value, bound) if has_lower_bound else bound
                     has_lower_bound = True
                 if operator in (EQ, LE, LT):
-                    high = min(high, value) if has_upper_bound else value
+                    highest_value = min(highest_value, bound) if has_upper_bound else bound
                     has_upper_bound = True
-            if has_lower_bound and has_upper_bound and low > high:
-                low, high = high, low
-            lowest_cell = cell(dimension, low) if has_lower_bound else 0
-            box.append((lowest_cell, cell(dimension, high) if has_upper_bound else (1 << dimension.bits) - 1))
+            if has_lower_bound and has_upper_bound and lowest_value > highest_value:
+                lowest_value, highest_value = highest_value, lowest_value
+            lowest_cell = cell(dimension, lowest_value) if has_lower_bound else 0
+            box.append((lowest_cell, cell(dimension, highest_value) if has_upper_bound else (1 << dimension.bits) - 1))
         return tuple(box)
 
     def first_cell(self, box, at_least=0):
@@ -101,12 +107,12 @@ class Mapping:
         ``box``: (lowest, highest) cell of each dimension. Returns None if no such string exists.
         """
         string_cells = self._split_string(at_least)
-        for index, (low, high) in enumerate(box):
+        for index, (lowest_cell, highest_cell) in enumerate(box):
             cell_number = string_cells[index]
-            if low <= cell_number <= high:
+            if lowest_cell <= cell_number <= highest_cell:
                 continue
             earlier_cells = string_cells[:index]
-            if cell_number < low:
+            if cell_number < lowest_cell:
                 return self._join_parts(earlier_cells + [lowest for lowest, _ in box[index:]])
             # This part is too high: increment the last earlier part that can grow, and reset all parts after it.
             while earlier_cells:
@@ -130,10 +136,10 @@ class Mapping:
         highest string).
         """
         clipped_intervals = []
-        for low, high in region:
-            first_string = self.first_cell(box, low)
-            if first_string is not None and first_string <= high:
-                clipped_intervals.append((first_string, high))
+        for interval_start, interval_end in region:
+            first_string = self.first_cell(box, interval_start)
+            if first_string is not None and first_string <= interval_end:
+                clipped_intervals.append((first_string, interval_end))
         return tuple(clipped_intervals)
 
     def hull(self, box):

@@ -64,20 +64,20 @@ def query_metrics(run: Run) -> dict[str, float]:
 
     Raises ParameterError if the hops of queries cannot be followed in the trace.
     """
-    columns = Columns(run.trace)
-    keys_by_node = _keys_of_nodes(columns, columns.where(event="key_set"))
+    trace_columns = Columns(run.trace)
+    keys_by_node = _keys_of_nodes(trace_columns, trace_columns.where(event="key_set"))
     trees = {tree for keys in keys_by_node.values() for tree in keys}
-    subscribed_rows, failed_rows = columns.where(event="subscribed"), columns.where(event="failed")
+    subscribed_rows, failed_rows = trace_columns.where(event="subscribed"), trace_columns.where(event="failed")
     if (
         len(subscribed_rows)
         and len(failed_rows)
-        and columns["time_us"][failed_rows[-1]] >= columns["time_us"][subscribed_rows[0]]
+        and trace_columns["time_us"][failed_rows[-1]] >= trace_columns["time_us"][subscribed_rows[0]]
     ):
         raise _make_untraceable_error()
-    queries = list(columns.tuples(subscribed_rows, "node", "sequence"))
+    queries = list(trace_columns.tuples(subscribed_rows, "node", "sequence"))
     hops_in_all_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
     hops_in_own_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
-    for node, query, hops in _find_stores(columns):
+    for node, query, hops in _find_stores(trace_columns):
         hops_in_all_trees[query].append(hops)
         if keys_by_node[node].keys() & keys_by_node[query[0]].keys():
             hops_in_own_trees[query].append(hops)
@@ -96,12 +96,12 @@ def query_metrics(run: Run) -> dict[str, float]:
 
 def load_metrics(run: Run) -> dict[str, float]:
     """Return the metrics of events: frames per reading, in the whole network and at the busiest node."""
-    columns = Columns(run.trace)
-    event_count = len(columns.where(event="originated", message="event"))
-    sent_rows = columns.where(event="sent", message="event")
-    nodes, origins = columns["node"][sent_rows], columns["origin"][sent_rows]
+    trace_columns = Columns(run.trace)
+    event_count = len(trace_columns.where(event="originated", message="event"))
+    sent_rows = trace_columns.where(event="sent", message="event")
+    nodes, origins = trace_columns["node"][sent_rows], trace_columns["origin"][sent_rows]
     relay_counts = Counter(nodes[nodes != origins].tolist())
-    traffic_nodes = columns["node"][columns.where(event="sent", message=("event", "notification"))]
+    traffic_nodes = trace_columns["node"][trace_columns.where(event="sent", message=("event", "notification"))]
     per_event = 1 / event_count if event_count else NOT_A_NUMBER
     return {
         "events_published": event_count,
@@ -118,18 +118,18 @@ def repair_metrics(run: Run) -> dict[str, float]:
 
     Raises ParameterError if no node fails.
     """
-    columns = Columns(run.trace)
-    failures = columns.of("failed", "recovered")
+    trace_columns = Columns(run.trace)
+    failures = trace_columns.of("failed", "recovered")
     if not failures:
         raise ParameterError("the run has no failures, so no repair is measured; add an outage(...) to its workload")
-    last_event_of = {row.node: row.event for row in failures}
+    last_event_of = {failure_row.node: failure_row.event for failure_row in failures}
     down_nodes = {node for node, event in last_event_of.items() if event == "failed"}
     first_failure_us = failures[0].time_us
-    key_sets = columns.where(event="key_set")
-    times_us = columns["time_us"][key_sets]
+    key_sets = trace_columns.where(event="key_set")
+    times_us = trace_columns["time_us"][key_sets]
     keys_before, keys_after = (
-        _keys_of_nodes(columns, key_sets[times_us < first_failure_us]),
-        _keys_of_nodes(columns, key_sets),
+        _keys_of_nodes(trace_columns, key_sets[times_us < first_failure_us]),
+        _keys_of_nodes(trace_columns, key_sets),
     )
     topology = run.scenario.topology
     live_nodes = [node for node in topology if node not in down_nodes]
@@ -179,19 +179,19 @@ def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
         deque
     )  # (sender, receiver, query) -> hops
     arrived_hops: dict[tuple[int, int, _Query], int] = {}  # (receiver, sender, query) -> hops of the last frame
-    rows = columns.where(event=("sent", "received", "lost", "forwarded", "query_stored"), message="query")
+    query_rows = columns.where(event=("sent", "received", "lost", "forwarded", "query_stored"), message="query")
     column_names = "event", "node", "peer", "origin", "sequence", "value"
-    for event, node, peer, sink, query_number, value in columns.tuples(rows, *column_names):
+    for event, node, peer, sink, query_number, hop_count in columns.tuples(query_rows, *column_names):
         query = sink, query_number
         if event == "forwarded":
-            waiting_hops[node, query].extend([_find_arrived_hops(arrived_hops, node, peer, query)] * value)
+            waiting_hops[node, query].extend([_find_arrived_hops(arrived_hops, node, peer, query)] * hop_count)
         elif event == "sent":
             hops_in_flight[node, peer, query].append(_pop_hops(waiting_hops[node, query]) + 1)
         elif event == "received":
             arrived_hops[node, peer, query] = _pop_hops(hops_in_flight[peer, node, query])
         elif event == "lost":
             _pop_hops(hops_in_flight[peer, node, query])
-        elif value > 0:
+        elif hop_count > 0:
             yield node, query, _find_arrived_hops(arrived_hops, node, peer, query)
         else:
             raise _make_untraceable_error()

@@ -66,8 +66,9 @@ class TinyMQNode(Node):
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Send a query to all trees for events that match ``attributes``; return the subscription.
 
-        The subscription lasts ``expires_s`` seconds (None: for ever). Raises ParameterError if the node already has
-        ``max_queries`` subscriptions.
+        The subscription lasts ``expires_s`` seconds (None: for ever). ``match_all``: whether ``attributes`` may be
+        without constraints, which matches every event. Raises ParameterError if the node already has ``max_queries``
+        subscriptions.
         """
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         if len(self.subscriptions.open) >= self.settings.max_queries:
@@ -93,7 +94,10 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
-        """Send an event to its rendezvous nodes; return its sequence number at this node."""
+        """Send an event to its rendezvous nodes; return its sequence number at this node.
+
+        ``attributes``: the reading; ``payload``: bytes that the event carries in addition.
+        """
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         sequence = self.first_number + self._published
@@ -109,7 +113,10 @@ class TinyMQNode(Node):
         return sequence
 
     def _send_to_trees(self, event, now):
-        """Send a copy of an event to every known tree, or with ``publish="own"`` to this node's own tree only."""
+        """Send a copy of an event to every known tree.
+
+        If the setting ``publish`` is "own", send it only to the tree of the nearest root.
+        """
         if not self.overlay.is_attached():
             self._keep_for_later(event, NOBODY, now)
             return
@@ -127,7 +134,7 @@ class TinyMQNode(Node):
         subscription = own_query.subscription
         # In PUB-2-SUB+ the sink usually has a key in the same tree.
         sink_tree = tree if self.overlay.position(tree) is not None else self.overlay.own_tree()
-        position = None if sink_tree is None else self.overlay.position(sink_tree)
+        sink_position = None if sink_tree is None else self.overlay.position(sink_tree)
         return wire.Query(
             tree,
             self.address,
@@ -136,7 +143,7 @@ class TinyMQNode(Node):
             lease_s,
             0,
             sink_tree or 0,
-            "" if position is None else position.key,
+            "" if sink_position is None else sink_position.key,
             self.mapping.key_bits,
             self.mapping.hull(self.mapping.query_box(subscription.attributes)),
             subscription.attributes,
@@ -162,9 +169,12 @@ class TinyMQNode(Node):
     # Frames
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Process a neighbor's frame. A frame that cannot be decoded is dropped as "malformed"."""
+        """Process a neighbor's frame; drop a frame that cannot be decoded, as "malformed".
+
+        ``broadcast``: whether the frame was sent as a broadcast.
+        """
         try:
-            number, message = wire.decode(frame)
+            frame_number, message = wire.decode(frame)
             self._check_settings(message)
             if broadcast != isinstance(message, wire.Info):
                 raise DecodeError(
@@ -185,7 +195,9 @@ class TinyMQNode(Node):
             elif isinstance(message, wire.Refusal):
                 self.unicast.take_refusal(previous_hop, message.number, now)
             else:
-                self._take_unicast(number, message, wire.direction_of(frame), wire.wants_ack(frame), previous_hop, now)
+                self._take_unicast(
+                    frame_number, message, wire.direction_of(frame), wire.wants_ack(frame), previous_hop, now
+                )
         self._plan_wake()
 
     def sent(self, destination, frame, ok, now):
@@ -194,10 +206,10 @@ class TinyMQNode(Node):
         ``ok``: whether the radio of ``destination`` acknowledged the frame. An acknowledgement shows that the neighbor
         hears this node.
         """
-        number = wire.number_of(frame)
-        if number is None or not self.unicast.uses_reports:
+        frame_number = wire.number_of(frame)
+        if frame_number is None or not self.unicast.uses_reports:
             return
-        self.unicast.take_report(destination, number, ok, now)
+        self.unicast.take_report(destination, frame_number, ok, now)
         if ok:
             self.overlay.note_answer(destination, now)
         self._plan_wake()
@@ -205,8 +217,9 @@ class TinyMQNode(Node):
     def _take_unicast(self, number, message, direction, wants_ack, previous_hop, now):
         """Process a unicast message, and acknowledge its frame. Drop the message if it is repeated or misdirected.
 
-        If this node has no room for the message, and ``wants_ack`` is true, the node refuses the frame. ``direction``:
-        UP if the frame takes this node for the sender's parent, DOWN for a holder of the target, else OPEN.
+        If this node has no room for the message, and ``wants_ack`` is true, the node refuses the frame. ``number``: the
+        frame's sequence number; ``direction``: UP if the frame takes this node for the sender's parent, DOWN for a
+        holder of the target, else OPEN.
         """
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
@@ -235,7 +248,7 @@ class TinyMQNode(Node):
         """Raise DecodeError if a message comes from a network whose settings differ from this node's."""
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
-            is_wrong = any([position.tree >= trees for position in message.positions])
+            is_wrong = any([announced_position.tree >= trees for announced_position in message.positions])
         elif isinstance(message, (wire.Ack, wire.Refusal, wire.Probe)):
             is_wrong = False
         else:
@@ -245,7 +258,9 @@ class TinyMQNode(Node):
         if isinstance(message, (wire.Query, wire.Notification)):
             is_wrong = is_wrong or message.sink_tree >= trees
         if is_wrong:
-            raise DecodeError("the message is from a network with other roots or key_bits; use the same settings")
+            raise DecodeError(
+                "the message is from a network with other roots or key_bits; use the same settings at all nodes"
+            )
 
     def _take(self, message, previous_hop, now):
         """Process a message that this node has accepted from a neighbor, by its type."""
@@ -279,25 +294,28 @@ class TinyMQNode(Node):
         elif isinstance(message, wire.Query) and not self.queries.note_path(message, previous_hop):
             self.drop_message(message, previous_hop, "stale")
         else:
-            position = self.overlay.position(message.tree)
-            if position is None:
+            own_position = self.overlay.position(message.tree)
+            if own_position is None:
                 self._send_or_keep(self.overlay.next_hop_to(message.tree), message, previous_hop, now)
             else:
-                self._route_in_tree(position, message, previous_hop, now)
+                self._route_in_tree(own_position, message, previous_hop, now)
 
     def _route_in_tree(self, position, message, previous_hop, now):
-        """Split a query or an event, and forward its parts to neighbors; store or match this node's own part."""
-        parts = self.split(position, message)
-        if not parts:
+        """Split a query or an event, and forward its parts to neighbors; store or match this node's own part.
+
+        ``position``: this node's position in the message's tree.
+        """
+        hop_regions = self.split(position, message)
+        if not hop_regions:
             self.drop_message(message, previous_hop, "no_zone")  # Its region and its box are disjoint.
             return
-        self._log_forwarded(message, previous_hop, len([hop for hop, _ in parts if hop != NOBODY]))
-        for neighbor, region in parts:
-            part = wire.with_region(message, region)
+        self._log_forwarded(message, previous_hop, len([hop for hop, _ in hop_regions if hop != NOBODY]))
+        for neighbor, region in hop_regions:
+            partial_message = wire.with_region(message, region)
             if neighbor == NOBODY:
-                self.rendezvous.store_or_match(part, previous_hop, now)
+                self.rendezvous.store_or_match(partial_message, previous_hop, now)
             else:
-                self.unicast.send(neighbor, part, now, self.direction_to(position, neighbor))
+                self.unicast.send(neighbor, partial_message, now, self.direction_to(position, neighbor))
 
     def direction_to(self, position, neighbor):
         """Return the direction of a message to a neighbor: UP if the neighbor is the parent, else DOWN.
@@ -327,7 +345,7 @@ class TinyMQNode(Node):
     def must_wait(self, message):
         """Return whether a message must wait until this node has a key.
 
-        That is so if the node has no key in any tree, or if it has lost its key in the message's tree.
+        A message waits if the node has no key in any tree, or has lost its key in the message's tree.
         """
         tree = tree_of(message)
         is_lost = tree in self.overlay.positions and self.overlay.position(tree) is None
@@ -360,16 +378,16 @@ class TinyMQNode(Node):
                 self._send_or_keep(neighbor, message, previous_hop, now)
                 return
             message = wire.by_key(message)
-        position = self.overlay.position(message.sink_tree)
-        if position is None:
+        own_position = self.overlay.position(message.sink_tree)
+        if own_position is None:
             self._send_or_keep(self.overlay.next_hop_to(message.sink_tree), message, previous_hop, now)
             return
-        neighbor = next_hop_to_key(self.overlay, position, message.sink_key, self.settings.shortcuts)
+        neighbor = next_hop_to_key(self.overlay, own_position, message.sink_key, self.settings.shortcuts)
         if neighbor in (None, NOBODY):
             # The sink has another key by now, and announces it in its next query.
             self.drop_message(message, previous_hop, "no_sink")
         else:
-            self._send_or_keep(neighbor, message, previous_hop, now, self.direction_to(position, neighbor))
+            self._send_or_keep(neighbor, message, previous_hop, now, self.direction_to(own_position, neighbor))
 
     def _keep_for_later(self, message, previous_hop, now):
         """Keep a message until it can be routed.
@@ -415,7 +433,10 @@ class TinyMQNode(Node):
         )
 
     def hold(self, message, name, previous_hop):
-        """Log that this node has the event in ``message`` (named ``name``), unless it has logged this before."""
+        """Log that this node has the event in ``message``, unless the node has logged this before.
+
+        ``name``: the name of the message's type in the trace; ``previous_hop``: the neighbor that sent the message.
+        """
         event_id = message.publisher, message.sequence
         if event_id not in self._events:
             self._events.put(event_id, False)
@@ -440,7 +461,10 @@ class TinyMQNode(Node):
             self._plan_queries(now)
 
     def child_added(self, position, child, child_universe, now):
-        """Send a new child the parts of stored queries that lie in its universe, the region ``child_universe``."""
+        """Send a new child the parts of stored queries that lie in ``child_universe``.
+
+        ``child_universe``: the strings that begin with the child's key, as a region.
+        """
         self.rendezvous.child_added(position, child, child_universe, now)
 
     # Time
@@ -453,9 +477,9 @@ class TinyMQNode(Node):
             for message in messages:
                 if isinstance(message, (wire.Query, wire.Event, wire.Notification)):
                     self.route(message, NOBODY, now)
-        info = self.overlay.wake(now)
-        if info is not None:
-            self.outbox.append((None, wire.encode_info(info)))
+        due_info = self.overlay.wake(now)
+        if due_info is not None:
+            self.outbox.append((None, wire.encode_info(due_info)))
         self._reroute_pending(now)
         self.queries.wake(now)
         if self._waiting and is_too_old(self._waiting[0][2], now, self.settings.times.lost_after_us):

@@ -83,8 +83,9 @@ class Neighbor:
 class Distance:
     """The distance to a root: epoch, hops and next hop.
 
-    A broken path has the next_hop None, and only a newer epoch repairs it. risen_epoch: the epoch in which hops last
-    rose; late_us: time in µs when a neighbor last offered a shorter path of an older epoch (`rules.is_late`), or -1.
+    An epoch is a root's counter. A broken path has the next_hop None, and only a newer epoch repairs it. risen_epoch:
+    the epoch in which hops last rose; late_us: time in µs when a neighbor last offered a shorter path of an older epoch
+    (`rules.is_late`), or -1.
     """
 
     def __init__(self, epoch, hops, next_hop):
@@ -111,8 +112,8 @@ class Joining:
 class Position:
     """A node's position in a tree: its parent, its key and its children.
 
-    If the key is None, the position is lost, but keeps its epoch and the children's slots (their numbers). epoch_us:
-    time in µs at which the position's newest epoch arrived.
+    If the key is None, the position is lost, but keeps its epoch (the root's counter) and the children's slots (their
+    numbers). epoch_us: time in µs at which the position's newest epoch arrived.
     """
 
     def __init__(self, tree, parent, epoch, key, now):
@@ -127,7 +128,7 @@ class Position:
         self._regions = None
 
     def clear_regions(self):
-        """Discard the cached zone and universes of a position, because its key or its children have changed."""
+        """Discard the cached result of `regions`, because this position's key or its children have changed."""
         self.is_changed = True
         self._regions = None
 
@@ -143,8 +144,8 @@ class Position:
         """
         if self._regions is None:
             children = self.child_keys()
-            own_zone = zone(self.key, [key for _, key in children], key_bits)
-            child_universes = [(address, universe(key, key_bits)) for address, key in children]
+            own_zone = zone(self.key, [child_key for _, child_key in children], key_bits)
+            child_universes = [(address, universe(child_key, key_bits)) for address, child_key in children]
             self._regions = universe(self.key, key_bits), own_zone, child_universes
         return self._regions
 
@@ -152,8 +153,9 @@ class Position:
 class Overlay:
     """The overlay as one node sees it: its positions in trees, its neighbors, and its distances to the roots.
 
-    The node passes infos, joins, grants and the time to this object, and broadcasts the infos that `wake` returns. The
-    object sends grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
+    The node passes infos (status broadcasts), joins, grants and the time to this object. It broadcasts the infos that
+    `wake` returns. The object sends grants, joins and probes with ``unicast``. It calls ``listener`` at once after
+    these changes:
 
         tree_found(now)              a tree has become reachable
         key_changed(position, now)   the node has a new key in a tree, or has lost its key there (position.key: None)
@@ -182,9 +184,10 @@ class Overlay:
         self._info_sent_us = 0
 
     def start(self, epoch, now):
-        """Start the overlay; a root takes the root's position in its own tree, with this epoch.
+        """Start the overlay; a root takes the root's position in its own tree.
 
-        The periodic work begins at a random time, so that the nodes do not do it at the same time.
+        ``epoch``: the first value of the counter that a root increments periodically. The periodic work begins at a
+        random time, so that the nodes do not do it at the same time.
         """
         if self.address in self.settings.roots:
             tree = self.settings.roots.index(self.address)
@@ -241,7 +244,7 @@ class Overlay:
         ]
 
     def key_of(self, neighbor, tree):
-        """Return the key in a tree that a neighbor's last info announced, or None if it announced none."""
+        """Return the key in a tree from a neighbor's last status broadcast, or None if the key is missing there."""
         neighbor_state = self.neighbors.get(neighbor)
         position = None if neighbor_state is None else neighbor_state.positions.get(tree)
         return None if position is None else position.key
@@ -265,29 +268,32 @@ class Overlay:
         if neighbor_state is None:
             neighbor_state = self.neighbors[neighbor] = Neighbor()
         neighbor_state.heard_us = now
-        positions = {position.tree: position for position in info.positions}
-        neighbor_state.since_us = {tree: neighbor_state.since_us.get(tree, now) for tree in positions}
-        neighbor_state.positions = positions
+        announced_positions = {announced_position.tree: announced_position for announced_position in info.positions}
+        neighbor_state.since_us = {tree: neighbor_state.since_us.get(tree, now) for tree in announced_positions}
+        neighbor_state.positions = announced_positions
         own_address = self.address
         if own_address in info.heard:
             neighbor_state.namings_left = remaining_namings(
                 neighbor_state.namings_left, neighbor_state.named_us, now, self.times.lost_after_us
             )
-        if own_address in info.heard or any([position.parent == own_address for position in info.positions]):
+        if own_address in info.heard or any(
+            [announced_position.parent == own_address for announced_position in info.positions]
+        ):
             neighbor_state.hears_us = True
         neighbor_state.distances = () if self.is_two_way(neighbor_state) else info.distances
         if self.is_two_way(neighbor_state) or not self.is_attached():
             self._take_distances(info.distances, neighbor, now)
         for tree in sorted(self.positions):
-            self._take_claim(self.positions[tree], positions.get(tree), neighbor, now)
+            self._take_claim(self.positions[tree], announced_positions.get(tree), neighbor, now)
             if self.positions[tree].parent == neighbor and self.positions[tree].key is not None:
-                self._follow_parent(self.positions[tree], positions.get(tree), now)
+                self._follow_parent(self.positions[tree], announced_positions.get(tree), now)
         self.look_for_parent(now)
 
     def is_two_way(self, known):
         """Return whether the link to a neighbor works both ways, as far as this node knows.
 
-        ``known``: the neighbor's `Neighbor` object. Without periodic infos (``info_s=0``), the result is True.
+        ``known``: the neighbor's `Neighbor` object. If nodes send no periodic status broadcasts (``info_s=0``), the
+        result is True.
         """
         return known.hears_us or not self.times.info_us
 
@@ -298,14 +304,14 @@ class Overlay:
         broken.
         """
         announced_trees = set()
-        for tree, epoch, hops in distances:
-            if tree >= len(self.settings.roots) or hops >= wire.U16:
+        for tree, epoch, announced_hops in distances:
+            if tree >= len(self.settings.roots) or announced_hops >= wire.U16:
                 continue
             announced_trees.add(tree)
             known_distance = self.distances.get(tree)
-            if known_distance is None or self._is_better(known_distance, epoch, hops + 1, neighbor, now):
-                self._set_distance(tree, epoch, hops + 1, neighbor, now)
-            elif is_late(known_distance, epoch, hops + 1):
+            if known_distance is None or self._is_better(known_distance, epoch, announced_hops + 1, neighbor, now):
+                self._set_distance(tree, epoch, announced_hops + 1, neighbor, now)
+            elif is_late(known_distance, epoch, announced_hops + 1):
                 known_distance.late_us = now
         for tree in sorted(self.distances):
             if tree not in announced_trees and self.distances[tree].next_hop == neighbor:
@@ -351,9 +357,9 @@ class Overlay:
         return self.unicast.is_granting(child, position.tree)
 
     def _follow_parent(self, position, above, now):
-        """Derive this node's key and epoch in a tree from its parent's position.
+        """Derive this node's key and epoch (the root's counter) in a tree from its parent's position.
 
-        ``position``: this node's position; ``above``: the parent's position, as its info announces it, or None if the
+        ``position``: this node's position; ``above``: the parent's position, as the parent announces it, or None if the
         parent has left the tree. Without ``above``, or if the key would be too long, the node loses its position.
         """
         if above is not None and above.epoch > position.epoch:
@@ -384,7 +390,7 @@ class Overlay:
         named_addresses = self.choose_named(now)
         self._plan_repetition(now)
         self._info_sent_us = now
-        positions = [
+        info_positions = [
             wire.InfoPosition(tree, self.positions[tree].epoch, self.positions[tree].parent, self.positions[tree].key)
             for tree in sorted(self.positions)
             if self.position(tree) is not None
@@ -393,7 +399,7 @@ class Overlay:
             wire.InfoDistance(tree, self.distances[tree].epoch, self.distances[tree].hops)
             for tree in self.known_trees()
         ]
-        return wire.Info(tuple(positions), tuple(distances), named_addresses)
+        return wire.Info(tuple(info_positions), tuple(distances), named_addresses)
 
     def choose_named(self, now):
         """Return the sorted addresses of the neighbors that the next info (this node's status broadcast) names.
@@ -442,8 +448,8 @@ class Overlay:
             if address in self._failed_joins and now < self._failed_joins.get(address)[1]:
                 continue
             for tree in trees:
-                position = neighbor.positions.get(tree)
-                if position is None or not self._may_join(tree, position):
+                neighbor_position = neighbor.positions.get(tree)
+                if neighbor_position is None or not self._may_join(tree, neighbor_position):
                     continue
                 since_us = neighbor.since_us[tree]
                 if best_candidate is None or is_better_parent(since_us, address, best_candidate[0], best_candidate[1]):
@@ -466,10 +472,10 @@ class Overlay:
         Returns False if this node has no key in the tree, if ``child`` is this node's parent, or if every free key is
         too long for a frame; otherwise returns True.
         """
-        position = self.position(join.tree)
-        if position is None or position.parent == child:
+        own_position = self.position(join.tree)
+        if own_position is None or own_position.parent == child:
             return False
-        return self._adopt(position, child, position.children.get(child, 0), now)
+        return self._adopt(own_position, child, own_position.children.get(child, 0), now)
 
     def _adopt(self, position, child, slot, now):
         """Grant a child the key that belongs to ``slot``, a child's number at its parent.
@@ -485,9 +491,9 @@ class Overlay:
             return False
         position.children[child] = slot
         position.clear_regions()
-        key = child_key(position.key, slot)
-        self.unicast.send(child, wire.Grant(position.tree, position.epoch, key), now)
-        self.listener.child_added(position, child, universe(key, self.settings.key_bits), now)
+        granted_key = child_key(position.key, slot)
+        self.unicast.send(child, wire.Grant(position.tree, position.epoch, granted_key), now)
+        self.listener.child_added(position, child, universe(granted_key, self.settings.key_bits), now)
         return True
 
     def _remove_child(self, position, child):
@@ -495,15 +501,15 @@ class Overlay:
         position.clear_regions()
 
     def take_grant(self, grant, parent, now):
-        """Take the key that a neighbor grants to this node, and return True.
+        """Take the key that the neighbor ``parent`` grants to this node, and return True.
 
         Returns False if this node did not request a key from that neighbor.
         """
-        tree, epoch, key = grant
-        position = self.positions.get(tree)
+        tree, epoch, granted_key = grant
+        own_position = self.positions.get(tree)
         joining = self.joining.get(tree)
-        is_correction = position is not None and position.key is not None and position.parent == parent
-        if not key or not (is_correction or (joining is not None and joining.neighbor == parent)):
+        is_correction = own_position is not None and own_position.key is not None and own_position.parent == parent
+        if not granted_key or not (is_correction or (joining is not None and joining.neighbor == parent)):
             self._announce_change(now)  # The sender of the grant then learns whose child this node is.
             return False
         if joining is not None:
@@ -511,17 +517,17 @@ class Overlay:
         if parent in self._failed_joins:
             self._failed_joins.put(parent, (0, now))
         if is_correction:
-            self._set_key(position, key, now)
+            self._set_key(own_position, granted_key, now)
             return True
-        if position is None:
-            position = self.positions[tree] = Position(tree, parent, epoch, None, now)
+        if own_position is None:
+            own_position = self.positions[tree] = Position(tree, parent, epoch, None, now)
         if not self.settings.every_tree:
             self._forget_other_positions(tree)
         if not self.is_attached():
             self._forget_one_way_distances()
-        position.parent, position.epoch, position.epoch_us = parent, epoch, now
-        position.children.pop(parent, None)
-        self._set_key(position, key, now)
+        own_position.parent, own_position.epoch, own_position.epoch_us = parent, epoch, now
+        own_position.children.pop(parent, None)
+        self._set_key(own_position, granted_key, now)
         return True
 
     def _forget_one_way_distances(self):
@@ -536,7 +542,7 @@ class Overlay:
                 del self.distances[tree]
 
     def _forget_other_positions(self, tree):
-        """Remove this node's positions in all trees but ``tree``, and store their epochs in ``left_epochs``."""
+        """Remove this node's positions in all trees but ``tree``; keep their last epochs (counters of the roots)."""
         for other_tree in [known_tree for known_tree in self.positions if known_tree != tree]:
             self.left_epochs[other_tree] = max(
                 self.left_epochs.get(other_tree, -1), self.positions.pop(other_tree).epoch
@@ -555,17 +561,17 @@ class Overlay:
         events = []
         key_bits = self.settings.key_bits
         for tree in sorted(self.positions) if key_bits <= WIDEST_LOGGED else ():
-            position = self.positions[tree]
-            if not position.is_changed:
+            own_position = self.positions[tree]
+            if not own_position.is_changed:
                 continue
-            position.is_changed = False
-            own_zone = () if position.key is None else position.regions(key_bits)[1]
-            if own_zone == position.logged_zone:
+            own_position.is_changed = False
+            own_zone = () if own_position.key is None else own_position.regions(key_bits)[1]
+            if own_zone == own_position.logged_zone:
                 continue
-            if position.logged_zone:
+            if own_position.logged_zone:
                 events.append(ZoneSet(NOBODY, "", tree, 0, NOBODY, ""))
             events += [ZoneSet(NOBODY, "", tree, low, high, "") for low, high in own_zone]
-            position.logged_zone = own_zone
+            own_position.logged_zone = own_zone
         return events
 
     # Repair
@@ -582,15 +588,15 @@ class Overlay:
             if self.distances[tree].next_hop == neighbor:
                 self._break_path(tree, now)
         for tree in sorted(self.positions):
-            position = self.positions[tree]
-            if neighbor in position.children:
-                self._remove_child(position, neighbor)
-            if position.parent == neighbor and position.key is not None:
-                self._lose_position(position, now)
+            own_position = self.positions[tree]
+            if neighbor in own_position.children:
+                self._remove_child(own_position, neighbor)
+            if own_position.parent == neighbor and own_position.key is not None:
+                self._lose_position(own_position, now)
         self.look_for_parent(now)
 
     def _pause_joins(self, neighbor, now):
-        """Stop joins to a neighbor for a while: it did not answer the last join, so it may not hear this node."""
+        """Stop joins to a neighbor for a while: a neighbor that does not answer a join may not hear this node."""
         failed_joins = self._failed_joins.get(neighbor)
         failures = 1 if failed_joins is None else failed_joins[0] + 1
         self._failed_joins.put(neighbor, (failures, now + join_pause_us(failures, self.times.info_us)))
@@ -632,12 +638,15 @@ class Overlay:
         if self.tick_us is not None and self.tick_us <= now:
             self._tick(now)
         due_times_us = [time_us for time_us in (self.info_due_us, self._repeat_us) if time_us is not None]
-        info = self._make_info(now) if due_times_us and min(due_times_us) <= now else None
+        due_info = self._make_info(now) if due_times_us and min(due_times_us) <= now else None
         self.look_for_parent(now)
-        return info
+        return due_info
 
     def _tick(self, now):
-        """Do the periodic work: begin a root's next epoch, remove lost neighbors, probe silent ones, plan an info."""
+        """Do the periodic work: count a root's epoch up, remove lost neighbors, probe silent ones, plan an info.
+
+        An epoch is a root's counter, an info a status broadcast.
+        """
         info_us, lost_after_us = self.times.info_us, self.times.lost_after_us
         self.tick_us = now + info_us
         for position in self.positions.values():

@@ -20,8 +20,8 @@ from workbench.protocols.tinymq.zones import union
 class OwnQuery:
     """A subscription of this node, with the state of the query that is sent for it.
 
-    round: the round in which the query was last sent, -1 before the first; refresh_us: time in µs at which to send it
-    next, None if no transmission is planned.
+    round: the number of the query's last transmission, modulo 256, -1 before the first; refresh_us: time in µs at which
+    to send it next, None if no transmission is planned.
     """
 
     def __init__(self, subscription):
@@ -57,7 +57,8 @@ class QueryStore:
     def note_path(self, query, previous_hop):
         """Record the neighbor from which a query came as the query's reverse path, and return True.
 
-        If the node has already received a newer round of the query, record nothing and return False.
+        The sink sends a query repeatedly, each time with a higher number, its round. If the node has already received a
+        newer round, record nothing and return False.
         """
         query_id = (query.tree, query.sink, query.query)
         known_path = self._paths.get(query_id)
@@ -70,8 +71,10 @@ class QueryStore:
     def path(self, tree, sink, number, previous_hop):
         """Return the next hop of a notification on the reverse path of its query, or None if no path is known.
 
-        The notification has just come from the neighbor ``previous_hop``. If the query's last round came from that
-        neighbor too, its path would send the notification back. Then the path of the previous round is used.
+        The query is identified by ``tree``, ``sink`` and its number at the sink, ``number``.
+
+        The notification has just come from the neighbor ``previous_hop``. If the query's last transmission by its sink
+        came from that neighbor too, the path would lead back. Then the path of the transmission before is used.
         """
         known_path = self._paths.get((tree, sink, number))
         if known_path is None:

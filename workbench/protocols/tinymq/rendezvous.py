@@ -6,8 +6,9 @@ Theory of operation
     itself.
 
     Zones change when children join and when keys change. A new child is sent the part of the stored queries that is now
-    in its universe. A node that gets another key routes its stored queries anew, as if they had just come; the parts in
-    its new zone stay. Queries that a dead node had stored return only with the sinks' next refresh.
+    in its universe (the strings that begin with its key). A node that gets another key routes its stored queries anew,
+    as if they had just come; the parts in its new zone stay. Queries that a dead node had stored return only with the
+    sinks' next refresh.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -65,7 +66,10 @@ class Rendezvous:
         self.node.route(notification, NOBODY, now)
 
     def child_added(self, position, child, child_universe, now):
-        """Move stored queries to a new child, as far as their regions lie in its universe ``child_universe``."""
+        """Move stored queries to a new child, as far as their regions lie in ``child_universe``.
+
+        ``child_universe``: the strings that begin with the child's key, as a region.
+        """
         for query_id in list(self.queries.ids()):
             if query_id[0] != position.tree:
                 continue

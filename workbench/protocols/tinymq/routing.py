@@ -2,12 +2,13 @@
 
 Theory of operation
     If the node is not in a message's tree, a query or event goes to the neighbor nearest to that tree's root. Within
-    the tree it is split. The part outside of the node's universe goes to the parent, or by a *shortcut*: to a neighbor
-    of the same tree whose key is longer than the parent's and a prefix of the target; the longest such key is tried
-    first. The part inside the universe goes to the children whose universes it overlaps. The rest is in the node's own
-    zone: this node is a rendezvous node of the message. Every string of the message's box thus reaches exactly one node
-    of the tree. A part inside a node's universe is sent down, so it never leaves that universe. A part outside goes up,
-    or into the universe of a neighbor that holds the target. So no loops arise.
+    the tree it is split. A node's *universe* has all strings that begin with its key. The part outside of it goes to
+    the parent, or by a *shortcut*: to a neighbor of the same tree whose key is longer than the parent's and a prefix of
+    the target; the longest such key is tried first. The part inside the universe goes to the children whose universes
+    it overlaps. The rest is in the node's own zone: this node is a rendezvous node of the message. Every string of the
+    message's box thus reaches exactly one node of the tree. A part inside a node's universe is sent down, so it never
+    leaves that universe. A part outside goes up, or into the universe of a neighbor that holds the target. So no loops
+    arise.
 
     A notification to a key is routed by the same rules to the one node that has the key.
 
@@ -33,31 +34,32 @@ def fragments(overlay, position, box, region, mapping, shortcuts):
     """Split a query's or event's region by next hop: return [(next hop, its part of the region)].
 
     Parts that contain no string of the box are omitted. The next hop `NOBODY` stands for this node. ``position``: this
-    node's position in the tree; ``box``: the message's (lowest, highest) cell of each dimension; ``shortcuts``: whether
-    neighbors other than parent and children may be next hops.
+    node's position in the tree; ``box``: the message's (lowest, highest) cell of each dimension; ``mapping``: the
+    `Mapping` from boxes to strings; ``shortcuts``: whether neighbors other than parent and children may be next hops.
     """
     own_universe, _, child_universes = position.regions(mapping.key_bits)
     region_inside = intersect(region, own_universe)
     region_outside = subtract(region, own_universe)
-    parts = []
+    hop_regions = []
     for child, child_universe in child_universes:
-        _add_part(parts, mapping, box, child, intersect(region_inside, child_universe))
+        _add_part(hop_regions, mapping, box, child, intersect(region_inside, child_universe))
         region_inside = subtract(region_inside, child_universe)
-    _add_part(parts, mapping, box, NOBODY, region_inside)
+    _add_part(hop_regions, mapping, box, NOBODY, region_inside)
     if region_outside and shortcuts:
         for neighbor, key in _find_shortcuts(overlay, position):
             neighbor_universe = universe(key, mapping.key_bits)
-            if _add_part(parts, mapping, box, neighbor, intersect(region_outside, neighbor_universe)):
+            if _add_part(hop_regions, mapping, box, neighbor, intersect(region_outside, neighbor_universe)):
                 region_outside = subtract(region_outside, neighbor_universe)
     if position.parent != NOBODY:
-        _add_part(parts, mapping, box, position.parent, region_outside)
-    return parts
+        _add_part(hop_regions, mapping, box, position.parent, region_outside)
+    return hop_regions
 
 
 def _add_part(parts, mapping, box, neighbor, region):
     """Append (neighbor, ``region`` clipped to a box) to ``parts``, unless the clipped region is empty.
 
-    ``box``: (lowest, highest) cell of each dimension. Returns whether the pair was appended.
+    ``box``: (lowest, highest) cell of each dimension; ``mapping``: the `Mapping` from boxes to strings. Returns whether
+    the pair was appended.
     """
     clipped_region = mapping.clip(box, region)
     if clipped_region:
@@ -66,10 +68,11 @@ def _add_part(parts, mapping, box, neighbor, region):
 
 
 def _find_shortcuts(overlay, position):
-    """Return [(neighbor, key)] of the neighbors in the tree whose keys are longer than the parent's.
+    """Return [(neighbor, key)] of the neighbors in the tree of ``position`` whose keys are longer than the parent's.
 
     Children, and neighbors whose keys begin with this node's key, are omitted. The longest keys come first. For a
-    string outside of this node's universe, a neighbor whose key is a prefix of the string is nearer than the parent.
+    string that does not begin with this node's key, a neighbor whose key is a prefix of the string is nearer than the
+    parent.
     """
     parent_key_length = len(parent_key(position.key))
     shortcuts = [
@@ -108,30 +111,31 @@ def tree_of(message):
 def is_misdirected(overlay, message, direction, sender, key_bits):
     """Return whether a message is wrong at this node, because its sender has an outdated idea of the tree.
 
-    ``direction``: how the sender addresses this node: UP as its parent, DOWN as a node whose universe holds the
-    message's target.
+    ``direction``: how the sender addresses this node: UP as the sender's parent, DOWN as a node whose key is a prefix
+    of the message's target. ``key_bits``: the length of the key space's strings.
     """
-    position = overlay.positions.get(tree_of(message))
-    if position is None:
+    own_position = overlay.positions.get(tree_of(message))
+    if own_position is None:
         return True
     if direction == UP:
-        return position.parent == sender
-    return position.key is None or not _is_within(message, position.key, key_bits)
+        return own_position.parent == sender
+    return own_position.key is None or not _is_within(message, own_position.key, key_bits)
 
 
 def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
     """Return whether ``neighbor``, to which a message is pending, is still a right next hop for the message.
 
-    ``direction``: whether the message goes to the parent (UP) or to a node below this node (DOWN).
+    ``direction``: whether the message goes to the parent (UP) or to a node below this node (DOWN); ``key_bits``: the
+    length of the key space's strings.
     """
-    position = overlay.position(tree_of(message))
-    if position is None:
+    own_position = overlay.position(tree_of(message))
+    if own_position is None:
         return False
     if direction == UP:
-        return position.parent == neighbor
-    slot = position.children.get(neighbor)
-    key = overlay.key_of(neighbor, position.tree) if slot is None else child_key(position.key, slot)
-    return key is not None and _is_within(message, key, key_bits)
+        return own_position.parent == neighbor
+    slot = own_position.children.get(neighbor)
+    neighbor_key = overlay.key_of(neighbor, own_position.tree) if slot is None else child_key(own_position.key, slot)
+    return neighbor_key is not None and _is_within(message, neighbor_key, key_bits)
 
 
 def _is_within(message, key, key_bits):

@@ -76,7 +76,8 @@ def may_be_parent(epoch, newest_epoch, is_child, key_length):
 def is_better_parent(since_us, address, best_since_us, best_address):
     """Return whether a neighbor is a better candidate for the parent than the best candidate so far.
 
-    The better candidate was first heard in its tree earlier; in a tie, the lower address decides.
+    ``since_us``, ``best_since_us``: when each candidate was first heard in its tree, in µs. The earlier one is better;
+    in a tie, the lower address decides.
     """
     return since_us < best_since_us or (since_us == best_since_us and address < best_address)
 
@@ -105,11 +106,11 @@ def longest_slot(key_length):
 def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
     """Return whether the path to a root that a neighbor offers (``epoch``, ``hops``) replaces a node's current path.
 
-    ``known``: the current path, a record of epoch, hops and next_hop. A root's path to itself has the next hop
-    `NOBODY`. ``is_broken``: whether the next hop of ``known`` is lost. ``is_awaited``: whether the node waits for a
-    shorter path of an older epoch; then a path of a newer epoch replaces an intact path only if it is shorter. As in
-    DSDV, a path is replaced only by a path of a newer epoch, or by a shorter path of the same epoch. So next hops never
-    form a loop.
+    ``known``: the current path, a record of epoch (the root's counter), hops and next_hop. A root's path to itself has
+    the next hop `NOBODY`. ``is_broken``: whether the next hop of ``known`` is lost. ``is_awaited``: whether the node
+    waits for a shorter path of an older epoch; then a path of a newer epoch replaces an intact path only if it is
+    shorter. As in DSDV, a path is replaced only by a path of a newer epoch, or by a shorter path of the same epoch. So
+    next hops never form a loop.
     """
     if known.next_hop == NOBODY or epoch < known.epoch:
         return False
@@ -123,10 +124,10 @@ def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
 def is_late(known, epoch, hops):
     """Return whether the path that a neighbor offers is late: shorter than the current path, but of an older epoch.
 
-    ``known``: the current path, a record of epoch, hops and risen_epoch (the epoch in which its hops last increased).
-    ``epoch``, ``hops``: the offered path. The result is False if ``epoch`` is older than risen_epoch. The node may not
-    take a late path at once, because a loop could form. It waits until a neighbor offers the path again with the epoch
-    of ``known``.
+    ``known``: the current path, a record of epoch (the root's counter), hops and risen_epoch (the epoch in which its
+    hops last increased). ``epoch``, ``hops``: the offered path. The result is False if ``epoch`` is older than
+    risen_epoch. The node may not take a late path at once, because a loop could form. It waits until a neighbor offers
+    the path again with the epoch of ``known``.
     """
     return known.risen_epoch <= epoch < known.epoch and hops < known.hops
 
@@ -197,9 +198,9 @@ def most_named(repeat_after_us, info_us):
 def remaining_namings(left, named_us, now, lost_after_us):
     """Return how many of the next infos (status broadcasts) must name a neighbor that has just named this node.
 
-    An info that names a neighbor shows it that this node hears it. If this node has not named the neighbor for more
-    than half of ``lost_after_us``, the neighbor may not know this, so the next `NAMED_AGAIN` infos name it. Otherwise
-    the neighbor's info may be the answer to this node's info, and the number stays ``left``.
+    An info that names a neighbor shows that neighbor that this node hears it. If this node has not named the neighbor
+    for more than half of ``lost_after_us``, the neighbor may not know this, so the next `NAMED_AGAIN` infos name it.
+    Otherwise the neighbor's info may be the answer to this node's info, and the number stays ``left``.
 
     ``left``: the number of infos that must still name the neighbor; ``named_us``: when this node last named it,
     negative if never; ``lost_after_us``: the silence (µs) after which a neighbor is lost.
@@ -249,8 +250,9 @@ def has_room_to_forward(pending, capacity, is_event):
 def is_given_up(sent, retries, is_heard):
     """Return whether a node stops sending a frame that it has sent ``sent`` times without an answer.
 
-    ``is_heard``: whether the neighbor was heard since the first transmission, and is known to hear this node. Then the
-    link is poor but not gone, so `PATIENCE` times as many transmissions are allowed.
+    ``retries``: how many transmissions may follow the first. ``is_heard``: whether the neighbor was heard since the
+    first transmission, and is known to hear this node. Then the link is poor but not gone, so `PATIENCE` times as many
+    transmissions are allowed.
     """
     return sent > retries * (PATIENCE if is_heard else 1)
 
@@ -259,12 +261,12 @@ def is_given_up(sent, retries, is_heard):
 
 
 def next_round(round_):
-    """Return the round that follows ``round_``, modulo 256."""
+    """Return the round of a query (number of its transmission, modulo 256) that follows ``round_``."""
     return (round_ + 1) & U8
 
 
 def is_newer_round(round_, known):
-    """Return whether a round of a query (modulo 256) comes after the round ``known``."""
+    """Return whether ``round_`` comes after ``known``; both are rounds of a query (transmissions, modulo 256)."""
     return 0 < (round_ - known) & U8 < 128
 
 

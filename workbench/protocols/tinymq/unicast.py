@@ -116,9 +116,11 @@ class Unicast:
             self.node.drop_message(message, NOBODY, "full")
             return
         last_number = self._numbers.get(neighbor)
-        number = ((self._first_number if last_number is None else last_number) + 1) & wire.U16
-        self._numbers.put(neighbor, number)
-        pending = Pending(neighbor, number, message, direction, wire.encode(number, message, direction), now)
+        frame_number = ((self._first_number if last_number is None else last_number) + 1) & wire.U16
+        self._numbers.put(neighbor, frame_number)
+        pending = Pending(
+            neighbor, frame_number, message, direction, wire.encode(frame_number, message, direction), now
+        )
         if self._frames_left and not self._retries:
             self._send(pending, now)
             return
@@ -145,8 +147,8 @@ class Unicast:
 
     def _send(self, pending, now):
         self._frames_left -= 1
-        frame = wire.without_ack(pending.frame) if self._has_reported else pending.frame
-        self.node.outbox.append((pending.neighbor, frame))
+        frame_bytes = wire.without_ack(pending.frame) if self._has_reported else pending.frame
+        self.node.outbox.append((pending.neighbor, frame_bytes))
         if not self._retries:
             return
         if not pending.sent:
@@ -169,7 +171,7 @@ class Unicast:
     def take_report(self, neighbor, number, ok, now):
         """Process the radio's report about a frame, and send waiting frames that may be sent now.
 
-        ``ok``: whether the radio of ``neighbor`` acknowledged the frame.
+        ``number``: the frame's sequence number; ``ok``: whether the radio of ``neighbor`` acknowledged the frame.
         """
         # A radio without acknowledgements reports only failures.
         self._has_reported = self._has_reported or ok
@@ -195,8 +197,9 @@ class Unicast:
     def take_refusal(self, neighbor, number, now):
         """Plan another transmission of a frame that a neighbor refused, or drop the frame if it is too old.
 
-        A neighbor refuses a frame if it has no room now, or if it is not the parent or child that the frame assumes. In
-        the latter case the neighbor's next info may change the message's next hop before the frame is sent again.
+        ``number``: the frame's sequence number. A neighbor refuses a frame if it has no room now, or if it is not the
+        parent or child that the frame assumes. In the latter case the neighbor's next status broadcast may change the
+        message's next hop before the frame is sent again.
         """
         pending = self._find_pending(neighbor, number)
         if pending is None:
@@ -223,18 +226,18 @@ class Unicast:
         return not self._retries or (neighbor, number) not in self._accepted
 
     def take(self, neighbor, number, wants_ack):
-        """Remember the number of a neighbor's frame as accepted; if ``wants_ack``, acknowledge the frame."""
+        """Remember the sequence number of a neighbor's frame as accepted; if ``wants_ack``, acknowledge the frame."""
         if self._retries:
             if wants_ack:
                 self.node.outbox.append((neighbor, wire.encode_ack(number)))
             self._accepted.put((neighbor, number))
 
     def refuse(self, neighbor, number):
-        """Refuse the frame ``number`` that a neighbor sent: send the neighbor a refusal."""
+        """Send a neighbor a refusal of its frame with the sequence number ``number``."""
         self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
     def take_acknowledgement(self, neighbor, number, now):
-        """Remove an acknowledged frame, and send waiting frames that may be sent now."""
+        """Remove the frame ``number`` that a neighbor acknowledged, and send waiting frames that may be sent now."""
         pending = self._find_pending(neighbor, number)
         if pending is not None:
             self.pending.remove(pending)
@@ -267,10 +270,14 @@ class Unicast:
     def wake(self, now):
         """Send due frames again, and remove the frames to neighbors that no longer answer.
 
-        Returns [(neighbor, its messages that were not acknowledged)] for these neighbors.
+        Returns [(neighbor, messages that it has not acknowledged)] for these neighbors.
         """
         silent_neighbors = []
-        self.pending = [frame for frame in self.pending if frame.waits_for != REFUSAL or frame.due_us > now]
+        self.pending = [
+            pending_frame
+            for pending_frame in self.pending
+            if pending_frame.waits_for != REFUSAL or pending_frame.due_us > now
+        ]
         for pending in self.pending:
             if pending.due_us > now:
                 continue
@@ -284,7 +291,7 @@ class Unicast:
         return [(neighbor, self._give_up(neighbor)) for neighbor in silent_neighbors]
 
     def _give_up(self, neighbor):
-        """Remove all frames to a neighbor; return a list of the messages that it has not acknowledged."""
+        """Remove all frames to a neighbor; return a list of the messages that the neighbor has not acknowledged."""
         given_up_messages = [
             pending.message for pending in self.pending if pending.neighbor == neighbor and pending.waits_for != REFUSAL
         ]

@@ -21,8 +21,9 @@ Layout (little-endian, packed)
     refusal       0x52  number u16 of the frame that the sender of the refusal has not accepted
 
     In the type of a query, an event or a notification, a further bit shows the *direction*, which is the role in the
-    tree that the sender assumes of the receiver: 0x80 (UP) the sender's parent, 0x20 (DOWN) a node whose universe holds
-    the message's region or the sink's key. A receiver without that role does not acknowledge.
+    tree that the sender assumes of the receiver: 0x80 (UP) the sender's parent, 0x20 (DOWN) a node whose key is a
+    prefix of the strings in the message's region, or of the sink's key. A receiver without that role does not
+    acknowledge.
 
     Without the bit 0x40 the type requests no ack: the sender's radio reports whether the frame arrived. Then a receiver
     without the assumed role answers with a refusal. To a frame that requests an ack, a receiver answers with a refusal
@@ -154,9 +155,9 @@ def encode_info(info):
             "the info has %d positions, %d distances and %d neighbors; it must have at most 255 of each" % counts
         )
     frame_parts = [bytes((INFO, len(info.positions)))]
-    for tree, epoch, parent, key in info.positions:
+    for tree, epoch, parent, position_key in info.positions:
         frame_parts.append(_pack(POSITION_LAYOUT, tree, epoch, U32 if parent == NOBODY else parent))
-        frame_parts.append(_encode_key(key))
+        frame_parts.append(_encode_key(position_key))
     frame_parts.append(bytes((len(info.distances),)))
     for distance in info.distances:
         frame_parts.append(_pack(DISTANCE_LAYOUT, *distance))
@@ -187,7 +188,7 @@ def wants_ack(frame):
 
 
 def number_of(frame):
-    """Return the number of a unicast frame, or None for an info, an ack, a refusal or other bytes."""
+    """Return the sequence number of a unicast frame, or None for other frames (info, ack, refusal) and other bytes."""
     return unpack_from("<H", frame, 1)[0] if len(frame) >= 3 and frame[0] in KINDS else None
 
 
@@ -286,23 +287,23 @@ def ascends(region, key_bits):
 
 
 def decode(frame):
-    """Return (number, message) of a frame; the number is None for an info, an ack or a refusal.
+    """Return (sequence number, message) of a frame; the number is None for an Info, an Ack or a Refusal.
 
     Raises DecodeError, and no other error, for bytes that are not a frame of TinyMQ.
     """
-    kind = frame[0] if len(frame) else 0
-    if kind == INFO:
+    type_byte = frame[0] if len(frame) else 0
+    if type_byte == INFO:
         return None, _decode_info(_Reader(frame, 1))
-    if kind in (ACK, REFUSAL):
+    if type_byte in (ACK, REFUSAL):
         reader = _Reader(frame, 1)
-        (number,) = reader.read_fields("<H")
+        (frame_number,) = reader.read_fields("<H")
         reader.expect_end()
-        return None, Ack(number) if kind == ACK else Refusal(number)
-    if kind not in KINDS:
+        return None, Ack(frame_number) if type_byte == ACK else Refusal(frame_number)
+    if type_byte not in KINDS:
         raise DecodeError("the frame begins with %r, which is not a TinyMQ message type" % (bytes(frame[:1]),))
     reader = _Reader(frame, 1)
-    (number,) = reader.read_fields("<H")
-    return number, _DECODERS[KINDS[kind][0]](reader)
+    (frame_number,) = reader.read_fields("<H")
+    return frame_number, _DECODERS[KINDS[type_byte][0]](reader)
 
 
 class _Reader:
@@ -464,7 +465,7 @@ def describe(frame, broadcast=True):
     For a message without an origin, the origin is `NOBODY` and the sequence 0. ``broadcast`` has no effect.
     """
     origin, sequence = NOBODY, 0
-    kind = KINDS[frame[0]][0] if frame[0] in KINDS else frame[0]
-    if kind in _ORIGIN_AT:
-        origin, sequence = unpack_from("<II", frame, _ORIGIN_AT[kind])
-    return NAMES[kind], origin, sequence
+    type_byte = KINDS[frame[0]][0] if frame[0] in KINDS else frame[0]
+    if type_byte in _ORIGIN_AT:
+        origin, sequence = unpack_from("<II", frame, _ORIGIN_AT[type_byte])
+    return NAMES[type_byte], origin, sequence

@@ -48,7 +48,7 @@ def whole_key_space(key_bits):
 
 
 def universe(key, key_bits):
-    """Return the universe of a node, the strings of ``key_bits`` bits that begin with its ``key``, as a region.
+    """Return the universe of a key, the strings of ``key_bits`` bits that begin with the key, as a region.
 
     The region is empty if the key has more than ``key_bits`` bits.
     """
@@ -60,7 +60,9 @@ def universe(key, key_bits):
 
 
 def zone(key, child_keys, key_bits):
-    """Return the zone of the node with a key as a region: its universe without the universes of its children.
+    """Return the zone of the node with the key ``key`` as a region.
+
+    A zone has the strings of ``key_bits`` bits that begin with the node's key, but not with a child's.
 
     ``child_keys``: the keys of the children.
     """
@@ -71,7 +73,7 @@ def zone(key, child_keys, key_bits):
 
 
 def intersect(region, other):
-    """Return the strings that lie in both regions, as a region."""
+    """Return the strings that lie in both regions, as a tuple of ascending, disjoint intervals."""
     common_intervals = []
     for low, high in region:
         for other_low, other_high in other:
@@ -81,7 +83,7 @@ def intersect(region, other):
 
 
 def subtract(region, other):
-    """Return the strings that lie in ``region`` and not in ``other``, as a region."""
+    """Return the strings that lie in ``region`` and not in ``other``, as a tuple of ascending, disjoint intervals."""
     for other_low, other_high in other:
         remaining_intervals = []
         for low, high in region:
@@ -97,5 +99,5 @@ def subtract(region, other):
 
 
 def union(region, other):
-    """Return the strings that lie in at least one of two regions, as a region."""
+    """Return the strings that lie in at least one of two regions, as a tuple of ascending, disjoint intervals."""
     return tuple(sorted(region + subtract(other, region)))

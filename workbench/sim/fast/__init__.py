@@ -186,7 +186,8 @@ def _count_nodes(item: Any, scenario: Any) -> int:
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Any:
     """Run a scenario on the fast engine; ``record`` is "trace" (all events) or "metrics" (only the metrics).
 
-    Raises NoFastTwinError if the engine cannot play the scenario.
+    ``progress`` is called regularly with the fraction of the run that is done, 0 to 1. Raises NoFastTwinError if the
+    engine cannot play the scenario.
     """
     module = twin_of(scenario.protocol)
     with code_cache.loading():
@@ -224,7 +225,7 @@ def _play(module: str, *scenario: Any) -> Any:
 
 
 def _import_twin(module: str) -> ModuleType:
-    """Import a protocol's ``module`` for the fast engine. Raises NoFastTwinError if it is not installed here."""
+    """Import a protocol's ``module`` for the fast engine. Raises NoFastTwinError if the module is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

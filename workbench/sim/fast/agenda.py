@@ -26,9 +26,9 @@ def push(core, frame, time, kind):
 
     ``kind``: the kind of the event, such as FRAME_END. The frame or wake-up must have no other event.
     """
-    entry = core.frames[frame]
-    entry.time = time
-    entry.kind = kind
+    frame_entry = core.frames[frame]
+    frame_entry.time = time
+    frame_entry.kind = kind
     if time - core.numbers[Number.NOW] < len(core.tails):
         _push_near(core, frame, time)
     else:
@@ -63,22 +63,22 @@ def next_bucket(core, now):
     if bits_ahead:
         return first_bucket + trailing_zeros(bits_ahead)
     # Search after this word, then from the ring's beginning up to and including this word.
-    block = (word + 1) >> 6
-    if block < len(core.summary):
-        bits_ahead = core.summary[block] >> np.uint64((word + 1) & 63)
+    word_block = (word + 1) >> 6
+    if word_block < len(core.summary):
+        bits_ahead = core.summary[word_block] >> np.uint64((word + 1) & 63)
         if bits_ahead:
             word = word + 1 + trailing_zeros(bits_ahead)
             return (word << 6) + trailing_zeros(core.bits[word])
-        block += 1
-    while block < len(core.summary):
-        if core.summary[block]:
+        word_block += 1
+    while word_block < len(core.summary):
+        if core.summary[word_block]:
             break
-        block += 1
-    if block == len(core.summary):
-        block = 0
-        while not core.summary[block]:
-            block += 1
-    word = (block << 6) + trailing_zeros(core.summary[block])
+        word_block += 1
+    if word_block == len(core.summary):
+        word_block = 0
+        while not core.summary[word_block]:
+            word_block += 1
+    word = (word_block << 6) + trailing_zeros(core.summary[word_block])
     return (word << 6) + trailing_zeros(core.bits[word])
 
 
@@ -86,8 +86,8 @@ def next_bucket(core, now):
 def pop_near(core, bucket):
     """Remove the first event from a bucket of the ring; return the index of its entry in ``core.frames``."""
     last_frame = core.tails[bucket]
-    frame = core.frames[last_frame].next
-    if frame == last_frame:
+    first_frame = core.frames[last_frame].next
+    if first_frame == last_frame:
         core.tails[bucket] = NONE
         word = bucket >> 6
         other_bits = core.bits[word] & ~(np.uint64(1) << np.uint64(bucket & 63))
@@ -95,9 +95,9 @@ def pop_near(core, bucket):
         if not other_bits:
             core.summary[word >> 6] &= ~(np.uint64(1) << np.uint64(word & 63))
     else:
-        core.frames[last_frame].next = core.frames[frame].next
+        core.frames[last_frame].next = core.frames[first_frame].next
     core.numbers[Number.NEAR] -= 1
-    return frame
+    return first_frame
 
 
 @compiled
@@ -132,7 +132,7 @@ def _is_far_before(core, left, right):
 @compiled
 def pop_far(core):
     """Remove the first event from the heap of distant events; return the index of its entry in ``core.frames``."""
-    frame = core.far_frame[0]
+    first_frame = core.far_frame[0]
     core.numbers[Number.FAR] -= 1
     last_index = core.numbers[Number.FAR]
     # The last entry moves down from the top to its position.
@@ -148,4 +148,4 @@ def pop_far(core):
         _move(core, child, heap_index)
         heap_index = child
     _move(core, last_index, heap_index)
-    return frame
+    return first_frame

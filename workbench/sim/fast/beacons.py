@@ -72,15 +72,15 @@ def _list_neighbors(core, beacons):
         first_listed = beacons.next_listed % sampled
         beacons.next_listed = first_listed + MAX_LISTED
     beacons.entries = min(sampled, MAX_LISTED)
-    index = -first_listed
+    neighbor_index = -first_listed
     arc = beacons.first
     while arc != NONE:
         link = core.links[arc]
         link.listed = NONE
         if link.inbound >= 0:
-            if index % sampled < MAX_LISTED:
+            if neighbor_index % sampled < MAX_LISTED:
                 link.listed = byte_of(link.inbound)
-            index += 1
+            neighbor_index += 1
         arc = link.next
 
 

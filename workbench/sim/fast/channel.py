@@ -80,7 +80,8 @@ def make_message(core, name, origin, sequence, content):
 def take_message(core, name, origin, sequence, content, size_B, airtime_us):
     """Return the index, in ``core.messages``, of a new message of ``size_B`` bytes.
 
-    ``name``: the code of the message's name. The protocol defines the meaning of ``content``.
+    ``name``: the code of the message's name. ``origin``, ``sequence``: the creating node's address, and the message's
+    number there. ``content``: an integer whose meaning the protocol defines. ``airtime_us``: the airtime of a frame.
     """
     message = core.numbers[Number.FREE_MESSAGE]
     message_row = core.messages[message]
@@ -165,7 +166,7 @@ def send_at(core, ready, i, receiver, message, header, now):
 
 @compiled
 def begin(core, frame, start, now):
-    """Put a frame on the air from ``start`` on, which is at least ``now``, and schedule the end of its airtime."""
+    """Put a frame on the air at ``start``, which is ``now`` or later, and schedule the end of its airtime."""
     frame_entry = core.frames[frame]
     airtime_us = core.messages[frame_entry.message].airtime_us
     finish_us = start + airtime_us
@@ -203,15 +204,15 @@ def _add_audible(core, i, sender, start, finish, now):
         # A frame that ends from now on began at most the longest airtime ago.
         _remove_finished(core, i, now - core.longest_airtime_us)
         core.forget_at[i] = max(FORGET_AT, 2 * core.audible_count[i])
-    index = core.numbers[Number.FREE_AUDIBLE]
-    audible = core.audibles[index]
+    audible_index = core.numbers[Number.FREE_AUDIBLE]
+    audible = core.audibles[audible_index]
     core.numbers[Number.FREE_AUDIBLE] = audible.next
     core.numbers[Number.FREE_AUDIBLES] -= 1
     audible.sender = sender
     audible.start = start
     audible.end = finish
     audible.next = core.first_audible[i]
-    core.first_audible[i] = index
+    core.first_audible[i] = audible_index
     core.audible_count[i] += 1
 
 
@@ -249,26 +250,26 @@ def _remove_sender(core, i, sender, now):
 
     Transmissions that have not begun are removed from the node's list; the others end now.
     """
-    previous, index = NONE, core.first_audible[i]
-    while index != NONE:
-        audible = core.audibles[index]
+    previous, audible_index = NONE, core.first_audible[i]
+    while audible_index != NONE:
+        audible = core.audibles[audible_index]
         if audible.sender == sender and audible.start >= now:
-            index = _unlink(core, i, previous, index)
+            audible_index = _unlink(core, i, previous, audible_index)
             continue
         if audible.sender == sender:
             audible.end = min(audible.end, now)
-        previous, index = index, audible.next
+        previous, audible_index = audible_index, audible.next
 
 
 @compiled
 def is_busy(core, i, now):
     """Return whether node ``i`` hears a transmission now."""
-    index = core.first_audible[i]
-    while index != NONE:
-        audible = core.audibles[index]
+    audible_index = core.first_audible[i]
+    while audible_index != NONE:
+        audible = core.audibles[audible_index]
         if audible.start <= now < audible.end:
             return True
-        index = audible.next
+        audible_index = audible.next
     return False
 
 
@@ -280,10 +281,10 @@ def interference(core, arc, i, sender, sent, start, finish):
     begins before ``start``, when the copy begins that the node receives.
     """
     reason = NO_REASON
-    index = core.first_audible[i]
-    while index != NONE:
-        audible = core.audibles[index]
-        index = audible.next
+    audible_index = core.first_audible[i]
+    while audible_index != NONE:
+        audible = core.audibles[audible_index]
+        audible_index = audible.next
         if audible.start >= finish or audible.end <= start:
             continue
         if audible.sender == i:
@@ -302,7 +303,10 @@ def _is_captured(core, arc, i, other_sender):
 
 @compiled
 def loss_reason(core, arc, frame, finish):
-    """Return the `Reason` why a frame is lost on an arc, or NO_REASON."""
+    """Return the `Reason` why a frame is lost on an arc, or NO_REASON.
+
+    ``finish``: the end of the frame's airtime in µs.
+    """
     i = core.receivers[arc]
     if core.down[i]:
         return Reason.DOWN
@@ -322,7 +326,7 @@ def loss_reason(core, arc, frame, finish):
 
 @compiled
 def arc_between(core, sender, receiver):
-    """Return the index of the arc between two nodes, given by their indices, or NONE."""
+    """Return the index of the arc from node ``sender`` to node ``receiver``, or NONE if the network lacks it."""
     low_arc, high_arc = core.first[sender], core.first[sender + 1]
     end_arc = high_arc
     while low_arc < high_arc:
@@ -339,7 +343,7 @@ def arc_between(core, sender, receiver):
 
 @compiled
 def contend(core, frame, now):
-    """Append a ready frame to its node's queue; if it is the first, it begins to contend for the channel."""
+    """Append a ready frame to the sender's queue; the first frame of a queue begins to contend for the channel."""
     frame_entry = core.frames[frame]
     i = frame_entry.sender
     if frame_entry.outage != core.nodes[i].outages:
@@ -437,7 +441,7 @@ def acknowledge(core, frame, arrived, now):
     """Simulate the acknowledgement of a unicast frame; send the frame again if the acknowledgement is missing.
 
     ``arrived``: whether the receiver got the frame. Returns ACKNOWLEDGED, UNACKNOWLEDGED (no retry is left),
-    UNDECIDED (the frame is sent again) or STROBING (the strobe goes on).
+    UNDECIDED (the frame is sent again) or STROBING (copies of the frame are still being sent).
     """
     frame_entry = core.frames[frame]
     i = frame_entry.sender
@@ -460,7 +464,7 @@ def acknowledge(core, frame, arrived, now):
 
 @compiled
 def repeat(core, frame, now):
-    """Send a unicast frame again and return UNDECIDED, or return UNACKNOWLEDGED if it has no retry left."""
+    """Send a unicast frame again and return UNDECIDED, or return UNACKNOWLEDGED if no retry is left."""
     frame_entry = core.frames[frame]
     i = frame_entry.sender
     if frame_entry.attempt >= core.retries:

@@ -55,7 +55,7 @@ def is_cached(twin: str) -> bool:
         return True
     try:
         files = json.loads(_path(twin, "json").read_text(encoding="utf-8"))
-        return bool(files) and all(_file_state(file) == state for file, state in files.items())
+        return bool(files) and all(_file_state(file) == recorded_state for file, recorded_state in files.items())
     except (OSError, ValueError, AttributeError):
         return False
 
@@ -127,7 +127,7 @@ def _path(twin: str, suffix: str) -> Path:
 
 
 def _file_state(file: str) -> list[int]:
-    """Return [size, modification time] of a source file, by which a change is noticed.
+    """Return [size, modification time] of a source file; if they differ later, the file has changed.
 
     For numba's own index of machine code, only its existence counts: the result is [0, 0].
     """

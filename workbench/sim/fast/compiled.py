@@ -59,7 +59,7 @@ def compiled(function: Any) -> Any:
 
 
 def hot(function: Any) -> Any:
-    """Make a function callable from compiled loops, inlined, and return it: for short functions called often."""
+    """Make a short, often called function inlined in compiled loops, and return the function."""
     return _add_to_loop(function, True)
 
 
@@ -160,7 +160,7 @@ by_reference: Any = _by_reference
 
 @intrinsic
 def _trailing_zeros(typing_context: Any, word: Any) -> Any:
-    """Define a function for numba: the number of zero bits below the lowest one bit of a nonzero uint64."""
+    """Define for numba a function that counts the zero bits below the lowest set bit of a nonzero uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -170,7 +170,7 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def _count_ones(typing_context: Any, word: Any) -> Any:
-    """Define a function for numba: the number of one bits in a uint64."""
+    """Define for numba a function that counts the set bits of a uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])

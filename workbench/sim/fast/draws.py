@@ -1,4 +1,4 @@
-"""`workbench.draws` in numba: the same bits from the same keys and counters."""
+"""Random draws for code compiled with numba, equal to `workbench.draws` for equal keys and counters."""
 
 import numpy as np
 
@@ -50,13 +50,13 @@ def key_of(prefix, word):
 
 @compiled
 def stream_uniform(core, i):
-    """Return the next float in [0, 1) of node ``i``'s own stream."""
+    """Return the next float in [0, 1) of the random stream that belongs to node ``i``."""
     core.drawn[i] += 1
     return uniform(core.protocol_keys[i], core.drawn[i] - 1)
 
 
 @compiled
 def stream_below(core, i, bound):
-    """Return the next integer in [0, bound) of node ``i``'s own stream."""
+    """Return the next integer in [0, bound) of the random stream that belongs to node ``i``."""
     core.drawn[i] += 1
     return below(core.protocol_keys[i], core.drawn[i] - 1, bound)

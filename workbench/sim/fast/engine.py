@@ -56,7 +56,7 @@ _RING_WITH_TIMERS_US = 1 << 17  # twins with timers mostly schedule retries afte
 @lru_cache
 def loop_of(twin: Any) -> Any:
     """Return the compiled main loop of a protocol, given its twin, a module of compiled functions."""
-    names = (
+    function_names = (
         "start",
         "receive",
         "publish",
@@ -68,7 +68,7 @@ def loop_of(twin: Any) -> Any:
         "link_quality",
         "has_room",
     )
-    functions = {name: lookup(twin, name) for name in names}
+    functions = {name: lookup(twin, name) for name in function_names}
     return loop_module.make_loop(**functions, wakes=lookup(twin, "WAKES"), name=loop_module.name_of(twin))
 
 
@@ -93,19 +93,19 @@ def play(
         raise NoFastTwinError(
             f"the fast twin {twin.__name__} has no link_quality; add this function to learn link qualities"
         )
-    names = names_of(twin, _has_beacons(twin, radio))
+    code_names = names_of(twin, _has_beacons(twin, radio))
     preparation = Preparation(
-        network.addresses, network.positions_m, radio, partial(lookup(twin, "size_B"), protocol), names.reasons
+        network.addresses, network.positions_m, radio, partial(lookup(twin, "size_B"), protocol), code_names.reasons
     )
     workload_arrays = preparation.work(items, duration_us, seed)
     setup = Setup(protocol, network, workload_arrays, radio)
     needs = _compute_needs(twin, setup)
     core = _make_core(twin, setup, items, duration_us, seed, record == "trace", needs)
-    state = state_of(twin, setup, len(core.messages))
-    outcome = Outcome(record == "metrics", names, workload_arrays.texts, lookup(twin, "COUNTS_HOLDERS"))
+    node_states = state_of(twin, setup, len(core.messages))
+    outcome = Outcome(record == "metrics", code_names, workload_arrays.texts, lookup(twin, "COUNTS_HOLDERS"))
     ledger = RadioLedger(network.first, network.receivers, radio, core.phases_us) if radio.tx_mA else None
-    state = _play(twin, setup, core, state, needs, outcome, ledger, progress)
-    outcome.name_details(lambda number: lookup(twin, "text")(setup, state, number))
+    node_states = _play(twin, setup, core, node_states, needs, outcome, ledger, progress)
+    outcome.name_details(lambda number: lookup(twin, "text")(setup, node_states, number))
     return outcome
 
 
@@ -227,7 +227,8 @@ def _double_pool(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
 def _compute_needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
     """Return upper limits of the trace rows, frames and messages that a single event adds.
 
-    The result is a pair: the limits for a frame's end or a wake-up, and those for an action of the workload.
+    The result is a pair: the limits for a frame's end or a wake-up, and those for an action of the workload. ``twin``:
+    the protocol's module for the fast engine.
     """
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = lookup(twin, "needs")(setup)
@@ -237,12 +238,12 @@ def _compute_needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
         max(degree * per_receiver, single, other_call * wakes)
         for per_receiver, single, other_call in zip(broadcast, unicast, act, strict=True)
     )
-    rows, frames, messages = largest
+    row_need, frames, messages = largest
     beacon = 1 if _has_beacons(twin, setup.radio) else 0
     return (
         # Besides the receivers, the sender of a unicast may set a wake-up when it learns the outcome. A beacon takes
         # an entry for its frame and one for the next beacon.
-        Needs(2 + degree + rows, 1 + max(frames, 2 * beacon) + (degree + 1) * wakes, max(messages, beacon)),
+        Needs(2 + degree + row_need, 1 + max(frames, 2 * beacon) + (degree + 1) * wakes, max(messages, beacon)),
         Needs(2 + act.rows, 1 + act.frames + wakes + beacon, act.messages),
     )
 
@@ -258,7 +259,7 @@ def _make_core(
 ) -> Core:
     _, network, workload_arrays, radio = setup
     has_beacons = _has_beacons(twin, radio)
-    names, recorded_events = names_of(twin, has_beacons), trace.metric_events(setup.protocol)
+    code_names, recorded_events = names_of(twin, has_beacons), trace.metric_events(setup.protocol)
     longest_B = lookup(twin, "longest_frame_B")(setup)
     airtime_us = radio.airtime_us(max(longest_B, _beacon_B(MAX_LISTED)) if has_beacons else longest_B)
     if radio.wake_interval_us:
@@ -269,7 +270,7 @@ def _make_core(
         receivers=network.receivers.view(np.uint32),
         duration_us=duration_us,
         traces=traces,
-        is_recorded=np.array([traces or name in recorded_events for name in names.events]),
+        is_recorded=np.array([traces or name in recorded_events for name in code_names.events]),
         nodes=_make_nodes(network, workload_arrays, items, seed),
         actions=workload_arrays.actions,
         contents=workload_arrays.contents,
@@ -277,10 +278,12 @@ def _make_core(
         attributes=workload_arrays.attributes,
         subscriptions=workload_arrays.subscriptions,
         **_make_radio_fields(setup, seed, airtime_us),
-        **_make_link_fields(setup, seed, lookup(twin, "link_quality") is not None, has_beacons, len(names.messages)),
+        **_make_link_fields(
+            setup, seed, lookup(twin, "link_quality") is not None, has_beacons, len(code_names.messages)
+        ),
         **_make_node_fields(setup, seed),
         **_make_event_fields(setup, airtime_us, lookup(twin, "WAKES"), needs),
-        **_make_row_fields(len(names.messages), len(names.reasons), needs),
+        **_make_row_fields(len(code_names.messages), len(code_names.reasons), needs),
         ledger=np.zeros(_choose_pool_size(_ENTRIES, needs[0].frames, needs[1].frames) if radio.tx_mA else 1, ENTRY),
     )
 
@@ -385,8 +388,8 @@ def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[
     frames = _choose_pool_size(64, needs[0].frames, needs[1].frames)
     messages = _choose_pool_size(8, needs[0].messages, needs[1].messages)
     audibles = _choose_pool_size(256, *audible_needs) if _shares_medium(radio) else 1
-    numbers = np.zeros(len(Number), np.int64)
-    numbers[[Number.FREE_FRAMES, Number.FREE_MESSAGES, Number.FREE_AUDIBLES]] = frames, messages, audibles
+    core_numbers = np.zeros(len(Number), np.int64)
+    core_numbers[[Number.FREE_FRAMES, Number.FREE_MESSAGES, Number.FREE_AUDIBLES]] = frames, messages, audibles
     return {
         "audible_needs": audible_needs,
         "tails": np.full(ring_length, NONE, np.int32),
@@ -398,7 +401,7 @@ def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[
         "frames": free_list(FRAME, frames),
         "messages": free_list(MESSAGE, messages),
         "audibles": free_list(AUDIBLE, audibles),
-        "numbers": numbers,
+        "numbers": core_numbers,
     }
 
 
@@ -438,8 +441,8 @@ def _compute_audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[in
         return 0, 0, 0
     most_hearers = 1 + int(np.diff(first_arc).max(initial=0))
     # With csma an event puts only its own frame on the air.
-    action, frame, more = (1, 1, 0) if radio.senses_carrier else (needs[1].frames, needs[0].frames, 1)
-    return most_hearers * action, most_hearers * frame, most_hearers * more
+    action_need, frame_need, more = (1, 1, 0) if radio.senses_carrier else (needs[1].frames, needs[0].frames, 1)
+    return most_hearers * action_need, most_hearers * frame_need, most_hearers * more
 
 
 def _choose_pool_size(least: int, *needs: int) -> int:
@@ -465,8 +468,8 @@ def _draw_phases(network: Network, interval_us: int, seed: int) -> np.ndarray:
     """
     if not interval_us:
         return np.zeros(1, np.int64)
-    keys = _make_keys(seed, purposes.WAKE_PHASE, network).tolist()
-    return np.array([draws.below(key, 0, interval_us) for key in keys], np.int64)
+    phase_keys = _make_keys(seed, purposes.WAKE_PHASE, network).tolist()
+    return np.array([draws.below(key, 0, interval_us) for key in phase_keys], np.int64)
 
 
 def _delivery_ratios(radio: Radio, pdr: np.ndarray) -> np.ndarray:

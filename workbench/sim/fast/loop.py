@@ -1,8 +1,8 @@
 """The main loop: it plays actions, frames and wake-ups in order, and calls the protocol's functions for each.
 
 `make_loop` creates the loop of one protocol. numba compiles all its functions (``compiled.compiled``), so the loop
-becomes one piece of machine code. This is stored on disk under a digest of all its sources (`name_of`). numba itself
-would check only the file of the loop, and reuse machine code after a change of another source.
+becomes one piece of machine code. The code is stored on disk under a digest of all its sources (`name_of`). numba
+itself would check only the file of the loop, and reuse machine code after a change of another source.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def name_of(twin: ModuleType) -> str:
     The name contains a digest of the loop's source files and of the numbers that they import from other modules.
     """
     digest = hashlib.sha256()
-    for name, module in sorted(_collect_parts(twin).items()):
-        digest.update(f"{name} {_list_numbers(module)} {inspect.getsource(module)}".encode())
+    for module_name, module in sorted(_collect_parts(twin).items()):
+        digest.update(f"{module_name} {_list_numbers(module)} {inspect.getsource(module)}".encode())
         for nickname, imported_module in sorted(_find_modules(module, twin).items()):
             digest.update(f"{nickname} {_list_numbers(imported_module)}".encode())
     return f"{twin.__name__}-{digest.hexdigest()[:16]}"
@@ -92,9 +92,9 @@ def _collect_parts(twin: ModuleType) -> dict[str, ModuleType]:
         if module.__name__ in modules:
             continue
         modules[module.__name__] = module
-        names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
-        names |= {imported.__name__ for imported in _find_modules(module, twin).values()}
-        modules_to_visit += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
+        module_names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
+        module_names |= {imported.__name__ for imported in _find_modules(module, twin).values()}
+        modules_to_visit += [sys.modules[name] for name in module_names if name in sys.modules and _is_part(name, twin)]
     return modules
 
 
@@ -128,7 +128,7 @@ def _package(module: str) -> str:
 
 @compiled
 def plan_wake(core, i, now):
-    """Schedule the next wake-up of node ``i``; a wake-up in the past is due now."""
+    """Schedule the next wake-up of node ``i``, at ``now`` if its time has passed already."""
     wake_us = core.next_wake[i]
     if wake_us != core.wake_at[i]:
         core.wake_at[i] = wake_us
@@ -139,9 +139,9 @@ def plan_wake(core, i, now):
                 return
             if wake_us > core.furthest_wake[i] or core.furthest_wake[i] <= now:
                 core.furthest_wake[i] = wake_us
-            frame = take_frame(core)
-            core.frames[frame].sender = i
-            push(core, frame, max(wake_us, now), WAKE)
+            wake_up = take_frame(core)
+            core.frames[wake_up].sender = i
+            push(core, wake_up, max(wake_us, now), WAKE)
 
 
 @compiled
@@ -231,29 +231,29 @@ def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
     ``act_needs``: the most (rows, frames, messages) that a start or an action adds. ``receive_needs``: the most that
     any other event adds.
     """
-    numbers = core.numbers
+    core_numbers = core.numbers
     if is_start or is_action:
-        rows, frames, messages = act_needs
-        if not is_start and core.actions[numbers[Number.NEXT_ACTION]].kind == FAIL:
-            rows += len(core.frames) - numbers[Number.FREE_FRAMES]
+        row_need, frames, messages = act_needs
+        if not is_start and core.actions[core_numbers[Number.NEXT_ACTION]].kind == FAIL:
+            row_need += len(core.frames) - core_numbers[Number.FREE_FRAMES]
         audibles = core.audible_needs[0]
     else:
-        rows, frames, messages = receive_needs
+        row_need, frames, messages = receive_needs
         audibles = core.audible_needs[1]
-    excess = numbers[Number.MORE]
+    excess = core_numbers[Number.MORE]
     if excess:
-        rows, frames, messages = rows + 3 * excess, frames + excess, messages + excess
+        row_need, frames, messages = row_need + 3 * excess, frames + excess, messages + excess
         audibles += excess * core.audible_needs[2]
-    if numbers[Number.ROWS] + rows > len(core.rows):
+    if core_numbers[Number.ROWS] + row_need > len(core.rows):
         return Status.ROWS_FULL
     # Besides the frames that it begins, an event adds a check, or an acknowledgement and the wait for it.
-    if core.keeps_ledger and numbers[Number.ENTRIES] + frames + 2 > len(core.ledger):
+    if core.keeps_ledger and core_numbers[Number.ENTRIES] + frames + 2 > len(core.ledger):
         return Status.LEDGER_FULL
-    if numbers[Number.FREE_FRAMES] < frames:
+    if core_numbers[Number.FREE_FRAMES] < frames:
         return Status.FRAMES_FULL
-    if numbers[Number.FREE_MESSAGES] < messages:
+    if core_numbers[Number.FREE_MESSAGES] < messages:
         return Status.MESSAGES_FULL
-    return Status.AUDIBLES_FULL if numbers[Number.FREE_AUDIBLES] < audibles else ENOUGH
+    return Status.AUDIBLES_FULL if core_numbers[Number.FREE_AUDIBLES] < audibles else ENOUGH
 
 
 # A frame's end
@@ -281,7 +281,7 @@ def _find_arcs(core, frame, now):
 
 @hot
 def _is_received(core, arc, frame, now):
-    """Return whether a frame is received over an arc; record a loss with its reason."""
+    """Return whether the frame is received over ``arc``, an index; if not, record the loss and its reason."""
     reason = loss_reason(core, arc, frame, now)
     if reason:
         frame_entry = core.frames[frame]
@@ -302,8 +302,8 @@ def _is_received(core, arc, frame, now):
 def _update_radio(core, frame, heard, now):
     """Update the sender's radio at the end of a frame: its acknowledgement, its counters and its queue.
 
-    ``heard``: the number of nodes that received the frame. Returns ACKNOWLEDGED, UNACKNOWLEDGED or STROBING if the
-    acknowledgement decided this, otherwise UNDECIDED.
+    ``heard``: the number of nodes that received the frame. Returns the result of `acknowledge` for a unicast frame that
+    must be acknowledged, otherwise UNDECIDED.
     """
     frame_entry = core.frames[frame]
     outcome = UNDECIDED
@@ -550,7 +550,7 @@ def _make_end_strobe(report: Callable) -> Any:
 
 
 def _make_check(report: Callable) -> Any:
-    """Return a compiled function for the end of a frame's back-off: it sends, delays or gives up the frame.
+    """Return a compiled function that sends, delays or gives up a frame at the end of the frame's back-off.
 
     ``report``: a compiled function that reports the outcome of a unicast frame to its sender.
     """

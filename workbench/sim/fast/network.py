@@ -30,7 +30,8 @@ class Network(NamedTuple):
 def from_arrays(addresses: np.ndarray, positions_m: np.ndarray, arcs: np.ndarray, pdr: np.ndarray) -> Network:
     """Return the network with ``arcs`` (m, 2), pairs of addresses (sender, receiver) in any order.
 
-    ``pdr``: the delivery ratio of each arc (m,), or of all arcs (1,).
+    ``addresses`` (n,) and ``positions_m`` (n, 2) may be in any order. ``pdr``: the delivery ratio of each arc (m,), or
+    of all arcs (1,).
     """
     addresses = np.asarray(addresses, np.int32)
     by_address = np.argsort(addresses, kind="stable")

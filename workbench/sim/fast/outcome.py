@@ -51,7 +51,7 @@ class Outcome:
         self._numbers: tuple[Counter, Counter] | None = None
 
     def take_rows(self, rows: np.ndarray) -> None:
-        """Append the trace rows that the loop has written to the stored columns."""
+        """Append ``rows``, the trace rows that the compiled loop has written, to the stored columns."""
         first_row, self._rows = self._rows, self._rows + len(rows)
         if self._rows > len(self._columns["event"]):
             self._lengthen_columns()
@@ -79,41 +79,47 @@ class Outcome:
         ``text_of`` returns such a text, given its number, counted from 0.
         """
         known_texts = self._texts["detail"]
-        codes = {text: code for code, text in enumerate(known_texts)}
+        code_of_text = {text: code for code, text in enumerate(known_texts)}
         details = self._column("detail")
         new_rows = np.flatnonzero(details >= len(known_texts))
         new_codes, text_index = unique_inverse(details[new_rows])
-        new_texts = [text_of(number - len(known_texts)) for number in new_codes.tolist()]
-        details[new_rows] = np.array([codes.setdefault(text, len(codes)) for text in new_texts], np.int32)[text_index]
-        self._texts["detail"] = tuple(codes)
+        new_texts = [text_of(detail_code - len(known_texts)) for detail_code in new_codes.tolist()]
+        details[new_rows] = np.array(
+            [code_of_text.setdefault(text, len(code_of_text)) for text in new_texts], np.int32
+        )[text_index]
+        self._texts["detail"] = tuple(code_of_text)
 
     def take_numbers(self, core: Core) -> None:
         """Convert the loop's counters to counts and bytes by event, message and reason, for a run without a trace."""
-        counts: Counter = Counter()
-        sizes: Counter = Counter()
+        row_counts: Counter = Counter()
+        byte_counts: Counter = Counter()
         messages = self._texts["message"]
         pair_codes = self._column("event") * np.int64(len(messages)) + self._column("message")
         event_message_pairs = product(self._texts["event"], messages)
-        for (event, name), count in zip(event_message_pairs, np.bincount(pair_codes).tolist(), strict=False):
+        for (event, message_name), row_count in zip(
+            event_message_pairs, np.bincount(pair_codes).tolist(), strict=False
+        ):
             if event in _COUNTED:
-                counts[event, name, ""] += count
-        counts["held", "", ""] += int(core.numbers[Number.HELD]) if self._counts_holders else self._count_held_pairs()
-        for name, (sent_count, sent_B, heard_count, heard_B) in zip(
+                row_counts[event, message_name, ""] += row_count
+        row_counts["held", "", ""] += (
+            int(core.numbers[Number.HELD]) if self._counts_holders else self._count_held_pairs()
+        )
+        for message_name, (sent_count, sent_B, heard_count, heard_B) in zip(
             self._texts["message"], core.traffic.tolist(), strict=True
         ):
-            counts["sent", name, ""] += sent_count
-            counts["received", name, ""] += heard_count
-            sizes["sent", name, ""] += sent_B
-            sizes["received", name, ""] += heard_B
+            row_counts["sent", message_name, ""] += sent_count
+            row_counts["received", message_name, ""] += heard_count
+            byte_counts["sent", message_name, ""] += sent_B
+            byte_counts["received", message_name, ""] += heard_B
         for event, frame_counts in (("lost", core.lost), ("given_up", core.given_up)):
             for message, reason in np.argwhere(frame_counts[:, :, 0]).tolist():
                 frame_count, size_B = frame_counts[message, reason].tolist()
                 count_key = event, self._texts["message"][message], self.names.reasons[reason]
-                counts[count_key] += frame_count
-                sizes[count_key] += size_B
-        for text, frame_count in zip(self.names.reasons, core.dropped.tolist(), strict=True):
-            counts["dropped", "", text] += frame_count
-        self._numbers = +counts, +sizes
+                row_counts[count_key] += frame_count
+                byte_counts[count_key] += size_B
+        for reason_text, frame_count in zip(self.names.reasons, core.dropped.tolist(), strict=True):
+            row_counts["dropped", "", reason_text] += frame_count
+        self._numbers = +row_counts, +byte_counts
 
     def _count_held_pairs(self) -> int:
         """Return the number of different pairs of node and message in the rows "held"."""
@@ -125,32 +131,34 @@ class Outcome:
         Outcome._usual_rows = self._rows + self._rows // 16
         if len(self._columns["event"]) > self._rows + self._rows // 4 + _LITTLE_ROOM:
             self._copy_columns(self._rows, self._rows)  # so that stored runs have no unused room
-        columns = []
+        arrow_columns = []
         for field in SCHEMA:
-            texts = self._drop_unused_texts(field.name) if field.name in self._texts else None
-            values = pa.array(self._column(field.name))
-            if texts is not None:
-                values = pa.DictionaryArray.from_arrays(values, pa.array(texts, pa.string()))
-            columns.append(values)
-        return pa.Table.from_arrays(columns, schema=SCHEMA)
+            used_texts = self._drop_unused_texts(field.name) if field.name in self._texts else None
+            arrow_column = pa.array(self._column(field.name))
+            if used_texts is not None:
+                arrow_column = pa.DictionaryArray.from_arrays(arrow_column, pa.array(used_texts, pa.string()))
+            arrow_columns.append(arrow_column)
+        return pa.Table.from_arrays(arrow_columns, schema=SCHEMA)
 
     def _drop_unused_texts(self, name: str) -> Sequence[str]:
-        """Remove the texts of a column that no row uses, renumber the column's codes, and return the texts left."""
-        column, texts = self._column(name), self._texts[name]
+        """Remove a column's unused texts, renumber the codes in the column's rows, and return the used texts."""
+        code_column, texts = self._column(name), self._texts[name]
         is_used = np.zeros(len(texts), bool)
         # Chunks of this size fit in the processor's cache.
-        chunks = [column[first_row : first_row + _ROWS_AT_ONCE] for first_row in range(0, self._rows, _ROWS_AT_ONCE)]
-        for chunk in chunks:
-            is_used |= np.bincount(chunk, minlength=len(texts)) > 0
+        chunks = [
+            code_column[first_row : first_row + _ROWS_AT_ONCE] for first_row in range(0, self._rows, _ROWS_AT_ONCE)
+        ]
+        for code_chunk in chunks:
+            is_used |= np.bincount(code_chunk, minlength=len(texts)) > 0
         if not is_used.all():
             code_of = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
-            for chunk in chunks:
-                np.take(code_of, chunk, out=chunk, mode="clip")  # Another mode would make a copy first.
+            for code_chunk in chunks:
+                np.take(code_of, code_chunk, out=code_chunk, mode="clip")  # Another mode would make a copy first.
             self._texts[name] = tuple(text for text, occurs in zip(texts, is_used.tolist(), strict=True) if occurs)
         return self._texts[name]
 
     def tally(self) -> tuple[Counter, Counter]:
-        """Return (counts, bytes): for each (event, message, reason) the number of events and their bytes."""
+        """Return (counts, bytes): by (event, message, reason), the number of events and the bytes of their frames."""
         return tally(self.table()) if self._numbers is None else self._numbers
 
 

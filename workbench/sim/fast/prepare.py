@@ -106,13 +106,14 @@ class Preparation:
         actions = np.zeros(len(all_actions), ACTION)
         actions["time_us"] = [action.time_us for action in all_actions]
         actions["kind"] = [action.kind for action in all_actions]
-        indices = np.searchsorted(self._addresses, np.array([action.node for action in all_actions], np.int64))
-        actions["index"] = indices
+        node_indices = np.searchsorted(self._addresses, np.array([action.node for action in all_actions], np.int64))
+        actions["index"] = node_indices
         actions["subject"] = [
-            self._subject_of(action, index) for action, index in zip(all_actions, indices.tolist(), strict=True)
+            self._subject_of(action, node_index)
+            for action, node_index in zip(all_actions, node_indices.tolist(), strict=True)
         ]
-        subscriptions, first_subscription = self._link_subscriptions(indices, all_actions)
-        samples_of = np.array([last - start for start, last, *_ in self._contents] or [0])
+        subscriptions, first_subscription = self._link_subscriptions(node_indices, all_actions)
+        sample_counts = np.array([sample_end - first_sample for first_sample, sample_end, *_ in self._contents] or [0])
         return Work(
             actions,
             np.array(self._contents, CONTENT),
@@ -124,23 +125,25 @@ class Preparation:
             list(self._texts.numbers),
             list(self._blobs.numbers),
             int(np.count_nonzero(actions["kind"] == workload.PUBLISH)),
-            max(np.bincount(indices[actions["kind"] == workload.SUBSCRIBE]), default=0) if len(indices) else 0,
-            int(samples_of.max()),
+            max(np.bincount(node_indices[actions["kind"] == workload.SUBSCRIBE]), default=0)
+            if len(node_indices)
+            else 0,
+            int(sample_counts.max()),
         )
 
     def _subject_of(self, action: workload.Action, index: int) -> int:
-        """Return the index of an action's content, subscription or reinforcement in the array of that name, or NONE.
+        """Return the index of an action's content, subscription or reinforcement in its array; NONE for other actions.
 
         ``index``: the index of the action's node. A content or subscription that is not yet in the array is added.
         """
         item = action.item
         if action.kind == workload.PUBLISH:
-            text = item.what
-            if not isinstance(text, str):
+            published_data = item.what
+            if not isinstance(published_data, str):
                 x_m, y_m = self._positions_m[index].tolist()
-                text = text.attributes(action.node, x_m, y_m, action.time_us / 1e6, self.extent_m)
-            content = self._content_of.get((text, item.payload))
-            return self._add_content(text, item.payload) if content is None else content
+                published_data = published_data.attributes(action.node, x_m, y_m, action.time_us / 1e6, self.extent_m)
+            content = self._content_of.get((published_data, item.payload))
+            return self._add_content(published_data, item.payload) if content is None else content
         if action.kind == workload.SUBSCRIBE:
             constraints_key = item.what, item.match_all
             constraints = self._constraints.get(constraints_key)
@@ -200,14 +203,14 @@ class Preparation:
         first_of_node = np.full(len(self._addresses), NONE, np.int32)
         last_of_node: dict[int, int] = {}
         subscriber_indices = (
-            index
-            for index, action in zip(indices.tolist(), all_actions, strict=True)
+            node_index
+            for node_index, action in zip(indices.tolist(), all_actions, strict=True)
             if action.kind == workload.SUBSCRIBE
         )
-        for row, index in enumerate(subscriber_indices):
-            if index in last_of_node:
-                subscriptions["next"][last_of_node[index]] = row
+        for subscription_row, node_index in enumerate(subscriber_indices):
+            if node_index in last_of_node:
+                subscriptions["next"][last_of_node[node_index]] = subscription_row
             else:
-                first_of_node[index] = row
-            last_of_node[index] = row
+                first_of_node[node_index] = subscription_row
+            last_of_node[node_index] = subscription_row
         return subscriptions, first_of_node

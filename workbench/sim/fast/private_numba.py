@@ -49,10 +49,10 @@ class Part(JITCodeLibrary):
     """The LLVM code of an inner function of a loop; it is optimized only after it is linked into a `Whole`."""
 
     def _ensure_finalized(self) -> None:
-        """Do nothing: the code of a part becomes machine code only within a `Whole`."""
+        """Do nothing: an inner function becomes machine code only as a part of its loop (`Whole`)."""
 
     def reached_libraries(self) -> tuple[dict[Any, None], dict[Any, None]]:
-        """Return (parts, libraries): the parts that this code calls, directly or indirectly, and numba's own libraries.
+        """Return (parts, libraries): the inner functions and numba libraries that this code calls, even indirectly.
 
         Both are dictionaries without values, used as sets in a fixed order.
         """
@@ -79,8 +79,8 @@ class Whole(Part):
     def finalize(self) -> None:
         """Link all inner functions, optimize the result, and generate machine code."""
         entry_names = {function.name for function in self._final_module.functions}
-        (_, *parts), numba_libraries = self.reached_libraries()
-        for part in parts:
+        (_, *inner_parts), numba_libraries = self.reached_libraries()
+        for part in inner_parts:
             self._final_module.link_in(part._final_module, preserve=True)
         for function in self._final_module.functions:
             # LLVM inlines functions with one caller, and drops those without a caller.
@@ -131,9 +131,9 @@ class _Compiler(Compiler):
         pipelines = super().define_pipelines()
         for pipeline in pipelines:
             pipeline.passes = [
-                (self.lowering if step is NativeLowering else step, text)
-                for step, text in pipeline.passes
-                if step not in _OMITTED_PASSES
+                (self.lowering if compiler_pass is NativeLowering else compiler_pass, pass_description)
+                for compiler_pass, pass_description in pipeline.passes
+                if compiler_pass not in _OMITTED_PASSES
             ]
             pipeline._finalized = False
             pipeline.finalize()
@@ -147,7 +147,7 @@ class PartCompiler(_Compiler):
 
 
 class WholeCompiler(_Compiler):
-    """A compiler of the outermost function of a loop, which Python calls."""
+    """The compiler of a loop's outermost function, the only function of the loop that Python calls."""
 
     lowering = _LowerWhole
 
@@ -172,6 +172,6 @@ def add_part(function: Any, options: dict[str, Any]) -> None:
 
 
 def _widen(kind: Any) -> Any:
-    """Return the numba type to which an argument is converted: int64 for integers that fit into it."""
+    """Return the numba type to which an argument of type ``kind`` is converted: int64 for narrower integers."""
     kind = types.unliteral(kind)
     return types.int64 if kind in _NARROW else kind

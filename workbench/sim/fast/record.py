@@ -6,25 +6,31 @@ from workbench.sim.fast.layout import BYTES_HEARD, BYTES_SENT, FRAMES_HEARD, FRA
 
 @compiled
 def add_row(core, time, i, event, peer, name, origin, sequence, size, value, detail):
-    """Add a row to the trace. ``i``: the index of the node. ``event``, message ``name`` and ``detail`` are codes."""
+    """Add a row to the trace; the other parameters are the values of its columns.
+
+    ``i``: the index of the node. ``event``, the message's ``name`` and ``detail`` are codes of texts.
+    """
     row_index = core.numbers[Number.ROWS]
     core.numbers[Number.ROWS] = row_index + 1
-    row = core.rows[row_index]
-    row.time_us = time
-    row.node = core.addresses[i]
-    row.event = event
-    row.peer = peer
-    row.message = name
-    row.origin = origin
-    row.sequence = sequence
-    row.size_B = size
-    row.value = value
-    row.detail = detail
+    trace_row = core.rows[row_index]
+    trace_row.time_us = time
+    trace_row.node = core.addresses[i]
+    trace_row.event = event
+    trace_row.peer = peer
+    trace_row.message = name
+    trace_row.origin = origin
+    trace_row.sequence = sequence
+    trace_row.size_B = size
+    trace_row.value = value
+    trace_row.detail = detail
 
 
 @compiled
 def add_action(core, now, i, event, sequence, value, detail):
-    """Add a row for an action of the application, or a failure or recovery; it is always stored."""
+    """Add a trace row for an action of the application, or for a failure or recovery of node ``i``.
+
+    Unlike other rows, it is stored in every run. ``event`` and ``detail`` are codes of texts.
+    """
     add_row(core, now, i, event, NONE, 0, core.addresses[i], sequence, 0, value, detail)
 
 
@@ -32,8 +38,8 @@ def add_action(core, now, i, event, sequence, value, detail):
 def add_frame_row(core, now, i, event, peer, message, value, reason):
     """Add a trace row about a frame of ``message`` at node ``i``.
 
-    ``event``: the code of the event. ``peer``: the address of the other node, or -1. ``value``: the number in the
-    column "value". ``reason``: the code in the column "detail".
+    ``event``: the code of the event. ``peer``: the address of the frame's other node, or -1 if none is recorded.
+    ``value``: the number in the column "value". ``reason``: the code in the column "detail".
     """
     message_row = core.messages[message]
     add_row(
@@ -81,7 +87,7 @@ def add_entry(core, start, end, i, receiver, kind, copy_us=0):
     """Record that the radio of node ``i`` is in a state from ``start`` to ``end`` (µs), if the run measures states.
 
     ``receiver``: the receiver of a frame. ``kind``: the kind of interval, such as FRAME. ``copy_us``: the airtime of
-    one copy in a strobe. `RadioLedger.add` describes the values.
+    one copy in a strobe (repeated copies of a frame). `RadioLedger.add` describes the values.
     """
     if core.keeps_ledger:
         ledger_entry = core.ledger[core.numbers[Number.ENTRIES]]
@@ -99,7 +105,10 @@ def add_entry(core, start, end, i, receiver, kind, copy_us=0):
 
 @compiled
 def report(core, now, i, event, peer, message, value, detail):
-    """Record a protocol's event about a message, if the trace or a metric needs the event's row."""
+    """Record a protocol's event about a message, if the trace or a metric needs the event's row.
+
+    ``peer``, ``value`` and ``detail`` are stored in the columns of these names.
+    """
     if core.is_recorded[event]:
         message_row = core.messages[message]
         add_row(core, now, i, event, peer, message_row.name, message_row.origin, message_row.sequence, 0, value, detail)
@@ -184,7 +193,10 @@ def report_forwarded(core, now, i, peer, message, neighbors):
 
 @compiled
 def drop(core, now, i, peer, message, reason):
-    """Record that node ``i`` dropped a message. ``peer``: the address of the node that sent it, or -1."""
+    """Record that node ``i`` dropped a message.
+
+    ``peer``: the address of the node that sent the message, or -1 if no node did. ``reason``: the code of the reason.
+    """
     if core.traces:
         report(core, now, i, Event.DROPPED, peer, message, 0, reason)
     else:

@@ -129,10 +129,10 @@ def names_of(twin: Any, has_beacons: bool = False) -> Names:
     ``twin``: the protocol's module for the fast engine. ``has_beacons``: whether nodes send beacons, which add a
     message name.
     """
-    events, messages, reasons = (lookup(twin, name).texts() for name in ("Event", "Message", "Reason"))
+    event_names, messages, reasons = (lookup(twin, name).texts() for name in ("Event", "Message", "Reason"))
     if has_beacons:
         messages += (BEACON_NAME,)
-    return Names(Event.texts() + events, ("", *messages), ("", *Reason.texts(), *reasons))
+    return Names(Event.texts() + event_names, ("", *messages), ("", *Reason.texts(), *reasons))
 
 
 # State
@@ -205,18 +205,18 @@ def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -
 def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
     """Return a copy of the nodes' state in which the arrays along the axis ``size`` have ``count`` rows.
 
-    ``fields``: {name: declaration} of the fields of ``state``. ``size``: the axis that they declare first, such as
-    "messages". The two states share all other arrays.
+    ``fields``: {name: declaration} of the fields of ``state``. ``size``: the name of the first axis of these
+    arrays, such as "messages". The copy shares all other arrays with ``state``.
     """
     longer_arrays = {}
     for name, field in fields.items():
         if not isinstance(field, Array | Pool) or _axes_of(field)[0] != size or not _is_used(field, state._asdict()):
             continue
         old_rows = getattr(state, name)
-        rows = longer_arrays[name] = _make_array(field, (count, *old_rows.shape[1:]))
-        rows[: len(old_rows)] = old_rows
+        longer_rows = longer_arrays[name] = _make_array(field, (count, *old_rows.shape[1:]))
+        longer_rows[: len(old_rows)] = old_rows
         if isinstance(field, Pool):
-            _add_to_free_list(rows, state.numbers, field, len(old_rows))
+            _add_to_free_list(longer_rows, state.numbers, field, len(old_rows))
     return state._replace(**longer_arrays)
 
 
@@ -284,7 +284,7 @@ NO_ROWS = (NONE, NONE, 0)  # the ``fill`` of an empty list, see `Array`
 
 @compiled
 def take_free(rows, numbers, free):
-    """Take the first free record of ``rows``, whose index is ``numbers[free]``, and return its index."""
+    """Remove the first record from the list of free records in ``rows``, and return its index, ``numbers[free]``."""
     row = numbers[free]
     numbers[free] = rows[row].next
     numbers[free + 1] -= 1
@@ -307,7 +307,7 @@ def give_back(rows, numbers, free, row):
 
 @compiled
 def append(linked_list, rows, row):
-    """Add ``rows[row]`` at the end of a linked list, given by its `LIST` record."""
+    """Add ``rows[row]`` at the end of the list ``linked_list``, a `LIST` record."""
     rows[row].next = NONE
     rows[row].previous = linked_list.last
     if linked_list.last == NONE:
@@ -387,12 +387,12 @@ def find_newest_first(ids, ring, id):
     ``ids``: the node's row of ids. ``ring``: the node's `RING` record, with the number of ids and the index of the
     oldest.
     """
-    for index in range(ring.oldest - 1, -1, -1):
-        if ids[index] == id:
-            return index
-    for index in range(ring.count - 1, ring.oldest - 1, -1):
-        if ids[index] == id:
-            return index
+    for id_index in range(ring.oldest - 1, -1, -1):
+        if ids[id_index] == id:
+            return id_index
+    for id_index in range(ring.count - 1, ring.oldest - 1, -1):
+        if ids[id_index] == id:
+            return id_index
     return NONE
 
 
@@ -404,13 +404,13 @@ def remember(ids, ring, id):
     number of its ids and the index of the oldest.
     """
     if ring.count < len(ids):
-        index = np.int64(ring.count)
+        id_index = np.int64(ring.count)
         ring.count += 1
     else:
-        index = np.int64(ring.oldest)
-        ring.oldest = (index + 1) % len(ids)
-    ids[index] = id
-    return index
+        id_index = np.int64(ring.oldest)
+        ring.oldest = (id_index + 1) % len(ids)
+    ids[id_index] = id
+    return id_index
 
 
 @compiled
@@ -514,7 +514,7 @@ _OWN_CODES = {"Event": Events, "Reason": Reasons, "Message": Messages}  # a base
 
 
 def lookup(twin: Any, name: str) -> Any:
-    """Return the object ``name`` of a protocol's fast twin: from ``twin``, a module in PARTS, or the defaults here."""
+    """Return the object ``name`` of a protocol's fast twin: from ``twin``, else a module in PARTS, else this module."""
     for module in (twin, *getattr(twin, "PARTS", ())):
         if name in vars(module):
             return vars(module)[name]
@@ -554,9 +554,9 @@ def with_more_room(state: Any) -> Any:
 
 
 def text(setup: Any, state: Any, number: int) -> str:
-    """Raise IndexError for any ``number`` of a text.
+    """Raise IndexError, as no text has this ``number``: the nodes created no texts for the trace.
 
-    This default suits protocols whose nodes create no texts for the trace during a run.
+    This default suits protocols whose nodes create no texts during a run.
     """
     raise IndexError(number)
 

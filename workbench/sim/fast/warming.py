@@ -39,7 +39,7 @@ class Warming:
         return lines[-1] if lines else f"the process ended with {self._process.returncode}"
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait up to ``timeout_s`` seconds for the process to end; return whether it has ended.
+        """Wait up to ``timeout_s`` seconds for the compiling process to end; return whether it has ended.
 
         ``timeout_s=None``: wait without a limit.
         """
@@ -51,7 +51,7 @@ class Warming:
         return True
 
     def stop(self) -> None:
-        """Stop the process. Its work so far is lost."""
+        """Stop the compiling process. Its work so far is lost."""
         if self._process is not None:
             self.is_stopped = True
             self._process.terminate()
@@ -111,11 +111,11 @@ def main() -> None:
 
     The arguments of the process are the module to compile, and the module and the name of the protocol's class.
     """
-    twin, module, name = sys.argv[1:]
+    twin, module, class_name = sys.argv[1:]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     protocol: Any = importlib.import_module(module)
-    for attribute_name in name.split("."):
+    for attribute_name in class_name.split("."):
         protocol = getattr(protocol, attribute_name)
     compile_here(twin, protocol)

@@ -116,18 +116,19 @@ COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 def compute(
     scenario: Any, rows: pa.Table, counts: Counts, sizes: Sizes, radio_states_us: np.ndarray | None = None
 ) -> pd.Series:
-    """Return all metrics of a run, from the recorded rows and from the counts and bytes of all rows (`trace.tally`).
+    """Return all metrics of a run, computed from its recorded trace ``rows`` and from its numbers of events.
 
-    ``radio_states_us`` (nodes, states): the time of each node's radio in each state, or None if it was not measured.
+    ``counts``, ``sizes``: numbers of events and their bytes, as `trace.tally` returns them. ``radio_states_us``
+    (nodes, states): the time of each node's radio in each state, or None if it was not measured.
     """
     from workbench.sim.metrics.series import Metrics  # Not before: it loads pandas.
 
-    columns = Columns(rows)
-    metrics = deliveries(scenario, columns)
-    metrics["coverage"] = _coverage(scenario, columns, counts)
+    trace_columns = Columns(rows)
+    metrics = deliveries(scenario, trace_columns)
+    metrics["coverage"] = _coverage(scenario, trace_columns, counts)
     metrics.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
-    metrics.update(_protocol_and_plugin_metrics(scenario, columns))
-    further = information(scenario, columns) | charges(scenario.radio, radio_states_us)
+    metrics.update(_protocol_and_plugin_metrics(scenario, trace_columns))
+    further = information(scenario, trace_columns) | charges(scenario.radio, radio_states_us)
     metrics.update(_costs(scenario, counts, sizes, further))
     return Metrics([float(value) for value in metrics.values()], list(metrics), name="metrics")
 
@@ -159,13 +160,15 @@ def _check_names(module: str, measured: dict[str, float], taken_names: Collectio
 
     The names of the metrics of every run are taken, and those in ``taken_names``.
     """
-    for name in measured:
+    for metric_name in measured:
         if (
-            name.startswith((*COUNTS, "charge_"))
-            or name in taken_names
-            or (name in COMMON and name not in public_names.METRICS)
+            metric_name.startswith((*COUNTS, "charge_"))
+            or metric_name in taken_names
+            or (metric_name in COMMON and metric_name not in public_names.METRICS)
         ):
-            raise ScenarioError(f"{module} has a metric {name}, which is in every run already; give it another name")
+            raise ScenarioError(
+                f"{module} has a metric {metric_name}, which is in every run already; give it another name"
+            )
     return measured
 
 
@@ -173,12 +176,12 @@ def _costs(scenario: Any, counts: Counts, sizes: Sizes, further: dict[str, float
     radio = scenario.radio
     totals: Counter[str] = Counter()
     detailed: Counter[str] = Counter()
-    for (event, message, reason), count in counts.items():
-        totals[event] += count
+    for (event, message, reason), row_count in counts.items():
+        totals[event] += row_count
         if event == "sent":
-            detailed[f"sent_{message}"] += count
+            detailed[f"sent_{message}"] += row_count
         elif event in ("lost", "dropped", "given_up"):
-            detailed[f"{event}_{reason}"] += count
+            detailed[f"{event}_{reason}"] += row_count
     heard_B = 0
     for (event, _, reason), size_B in sizes.items():
         if event == "received" or (event == "lost" and reason == "collision"):

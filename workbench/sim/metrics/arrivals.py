@@ -50,10 +50,11 @@ class _Contents(NamedTuple):
 
 
 class _Deliveries(NamedTuple):
-    """Deliveries, one array (d,) per field.
+    """Deliveries of samples to subscriptions, one array (d,) per field.
 
-    ``subscription``, ``message``, ``text``: indices. ``row``: the position among the rows "delivered". ``may_differ``:
-    whether the protocol reports that a node changed the message on purpose.
+    ``subscription``, ``message``, ``text``: indices of the subscription, of the message, and of the sample's text.
+    ``row``: the delivery's position among the trace rows "delivered". ``may_differ``: whether the protocol reports
+    that a node changed the message on purpose.
     """
 
     subscription: np.ndarray
@@ -65,7 +66,7 @@ class _Deliveries(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """Samples that messages carry and that match a subscription text; one array (i,) per field, all of them indices.
+    """Samples in messages that match the text of a subscription; each field is an array (i,) of indices.
 
     ``pair``: the pair of a message and a subscription text. ``publication``: the sample's publication. ``text``: the
     sample's text.
@@ -88,24 +89,27 @@ def arrivals(
     ``changes``: (event, detail) of the trace rows that report a message changed by a filter, or () if the protocol does
     not report changes.
     """
-    name, origin, sequence = rows.columns("delivered", *_MESSAGE)
+    message_name, origin, sequence = rows.columns("delivered", *_MESSAGE)
     node, subscription_number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
     contents, message = _read_contents(rows, publications, (origin, sequence))
-    codes, text = columns.unique_inverse(detail)
-    texts = [rows.words["detail"][code] for code in codes.tolist()]
+    codes, text_index = columns.unique_inverse(detail)
+    sample_texts = [rows.words["detail"][code] for code in codes.tolist()]
     subscription = find_last((node, subscription_number), (subscriptions.node, subscriptions.number))
-    may_differ = find_last((name, origin, sequence), _read_changed(rows, changes)) >= 0
-    all_deliveries = _Deliveries(subscription, message, time_us, text, may_differ, np.arange(len(node)))
+    may_differ = find_last((message_name, origin, sequence), _read_changed(rows, changes)) >= 0
+    all_deliveries = _Deliveries(subscription, message, time_us, text_index, may_differ, np.arange(len(node)))
     valid_deliveries = columns.take_rows(all_deliveries, _mark_in_time(all_deliveries, subscriptions))
     valid_deliveries = columns.take_rows(
-        valid_deliveries, _mark_matches(valid_deliveries, subscriptions, texts, matching)
+        valid_deliveries, _mark_matches(valid_deliveries, subscriptions, sample_texts, matching)
     )
-    _, first_of_pair, pair = columns.unique_all(
+    _, first_of_pair, pair_index = columns.unique_all(
         row_keys(valid_deliveries.message, subscriptions.text[valid_deliveries.subscription])
     )
-    pairs = valid_deliveries.message[first_of_pair], subscriptions.text[valid_deliveries.subscription[first_of_pair]]
-    items = _make_items(*pairs, contents, subscriptions, publications, texts, matching)
-    publication, is_duplicate, is_wrong = _credit_deliveries(valid_deliveries, pair, items)
+    messages_and_texts = (
+        valid_deliveries.message[first_of_pair],
+        subscriptions.text[valid_deliveries.subscription[first_of_pair]],
+    )
+    matching_items = _make_items(*messages_and_texts, contents, subscriptions, publications, sample_texts, matching)
+    publication, is_duplicate, is_wrong = _credit_deliveries(valid_deliveries, pair_index, matching_items)
     is_credited = publication >= 0
     credited_columns = (
         valid_deliveries.subscription[is_credited],
@@ -146,7 +150,7 @@ def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
 
 
 def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
-    """Return for each delivery (d,) whether a node originated its message, and its subscription existed at its time."""
+    """Return for each delivery (d,) whether a node created the message, and the subscription existed then."""
     is_known = (all_deliveries.subscription >= 0) & (all_deliveries.message >= 0)
     first_us, last_us = (
         subscriptions.first_us[all_deliveries.subscription],
@@ -163,14 +167,14 @@ def _mark_matches(
     ``texts``: the texts of all samples, into which ``deliveries.text`` has indices.
     """
     subscription_text = subscriptions.text[deliveries.subscription]
-    _, first_of_pair, pair = columns.unique_all(row_keys(subscription_text, deliveries.text))
+    _, first_of_pair, pair_index = columns.unique_all(row_keys(subscription_text, deliveries.text))
     is_match = [
         matching.is_match(subscriptions.texts[wanted_text], texts[sample])
         for wanted_text, sample in zip(
             subscription_text[first_of_pair].tolist(), deliveries.text[first_of_pair].tolist(), strict=True
         )
     ]
-    return np.array(is_match, np.bool_)[pair]
+    return np.array(is_match, np.bool_)[pair_index]
 
 
 def _make_items(
@@ -188,10 +192,10 @@ def _make_items(
     into ``subscriptions.texts``. ``texts``: the texts of delivered samples.
     """
     publication_counts = contents.first[message + 1] - contents.first[message]
-    pair = np.repeat(np.arange(len(message)), publication_counts)
+    pair_index = np.repeat(np.arange(len(message)), publication_counts)
     publication = contents.publication[ranges(contents.first[message], publication_counts)]
     _, first_of_texts, texts_index = columns.unique_all(
-        row_keys(subscription_text[pair], publications.text[publication])
+        row_keys(subscription_text[pair_index], publications.text[publication])
     )
     codes = {text: code for code, text in enumerate(texts)}
     sample_codes = [
@@ -200,7 +204,7 @@ def _make_items(
             for sample in matching.samples(subscriptions.texts[wanted_text], publications.texts[publication_text])
         ]
         for wanted_text, publication_text in zip(
-            subscription_text[pair[first_of_texts]].tolist(),
+            subscription_text[pair_index[first_of_texts]].tolist(),
             publications.text[publication[first_of_texts]].tolist(),
             strict=True,
         )
@@ -210,7 +214,7 @@ def _make_items(
     text = np.array([code for samples in sample_codes for code in samples], np.int64)[
         ranges(first_samples, counts_of_pairs)
     ]
-    return _Items(np.repeat(pair, counts_of_pairs), np.repeat(publication, counts_of_pairs), text)
+    return _Items(np.repeat(pair_index, counts_of_pairs), np.repeat(publication, counts_of_pairs), text)
 
 
 def _credit_deliveries(
@@ -218,16 +222,16 @@ def _credit_deliveries(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays (d,): the publication to which a delivery is credited or -1, is_duplicate, is_wrong.
 
-    ``items``: the matching samples in each pair of a message and a subscription text. ``pair`` (d,): the number of each
-    delivery's pair, as in ``items.pair``. A delivery is wrong if its pair has no sample with its text, unless a filter
-    may have changed the message.
+    ``valid``: the deliveries. ``items``: the matching samples in each pair of a message and a subscription text.
+    ``pair`` (d,): the number of each delivery's pair, as in ``items.pair``. A delivery is wrong if
+    its pair has no sample with its text, unless a filter may have changed the message.
     """
     of_items = items.pair, items.text
-    rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))
-    item = find_last((pair, valid.text, rank), (*of_items, columns.cumcount(row_keys(*of_items))))
-    publication = np.append(items.publication, -1)[item]
+    delivery_rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))
+    item_index = find_last((pair, valid.text, delivery_rank), (*of_items, columns.cumcount(row_keys(*of_items))))
+    publication = np.append(items.publication, -1)[item_index]
     is_unknown = find_last((pair, valid.text), of_items) < 0
-    is_duplicate = ~is_unknown & (item < 0)
+    is_duplicate = ~is_unknown & (item_index < 0)
     is_changed = is_unknown & valid.may_differ
     if is_changed.any():
         _credit_changed(valid, pair, items, is_changed, publication, is_duplicate)
@@ -254,7 +258,7 @@ def _credit_changed(
     missing_items: dict[int, list[tuple[int, int]]] = {}  # group -> (text, publication) of items that have not arrived
     seen_texts: set[tuple[int, int]] = set()
     for delivery_index in np.flatnonzero(np.isin(group_keys, group_keys[is_changed])).tolist():
-        group_key, text = int(group_keys[delivery_index]), int(valid.text[delivery_index])
+        group_key, text_index = int(group_keys[delivery_index]), int(valid.text[delivery_index])
         if group_key not in missing_items:
             items_of_pair = slice(
                 pair_ends[pair[delivery_index] - 1] if pair[delivery_index] else 0, pair_ends[pair[delivery_index]]
@@ -263,13 +267,13 @@ def _credit_changed(
                 zip(items.text[items_of_pair].tolist(), items.publication[items_of_pair].tolist(), strict=True)
             )
         # A changed sample is credited to the first item that has not arrived.
-        candidates = (
+        candidate_positions = (
             item_position
             for item_position, item in enumerate(missing_items[group_key])
-            if is_changed[delivery_index] or item[0] == text
+            if is_changed[delivery_index] or item[0] == text_index
         )
-        item_position = next(candidates, None)
+        item_position = next(candidate_positions, None)
         publication[delivery_index] = -1 if item_position is None else missing_items[group_key].pop(item_position)[1]
         # A text seen for the first time may match only because a filter changed it: it is not expected, and not wrong.
-        is_duplicate[delivery_index] = item_position is None and (group_key, text) in seen_texts
-        seen_texts.add((group_key, text))
+        is_duplicate[delivery_index] = item_position is None and (group_key, text_index) in seen_texts
+        seen_texts.add((group_key, text_index))

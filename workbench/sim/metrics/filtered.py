@@ -60,30 +60,32 @@ def filtered_out(
 ) -> Withheld:
     """Return the pairs of a subscription and a publication that filters dropped and that did not arrive.
 
-    ``samples[i][j]``: the number of samples in publication text j that match subscription text i. ``arrived``: columns
-    (subscription, publication) of all deliveries.
+    ``samples[i][j]``: the number of samples in publication text j that match subscription text i. ``active``:
+    the intervals in which subscriptions are active. ``arrived``: columns (subscription, publication) of all deliveries.
     """
     empty = np.zeros(0, np.int64)
     drops, dropped_counts = _count_drops(read_reports(rows, protocol.drops), read_reports(rows, protocol.changes))
     if not (protocol.parts() and len(dropped_counts)):
         return Withheld(empty, empty)
-    name, node, number, origin, sequence = rows.columns("originated", "message", "node", "value", "origin", "sequence")
-    message = find_last((name, origin, sequence), drops)
-    publication = find_last((node, number), (publications.node, publications.number))
+    message_name, node, reading_number, origin, sequence = rows.columns(
+        "originated", "message", "node", "value", "origin", "sequence"
+    )
+    message = find_last((message_name, origin, sequence), drops)
+    publication = find_last((node, reading_number), (publications.node, publications.number))
     is_dropped = (message >= 0) & (publication >= 0)
     message, publication = message[is_dropped], publication[is_dropped]
     once = first_rows(row_keys(message, publication))
     message, publication = message[once], publication[once]
     subscription_parts, publication_parts = [empty], [empty]
     for subscription, text in enumerate(subscriptions.text.tolist()):
-        matches = np.flatnonzero(samples[text][publications.text[publication]] > 0)
-        pairs = np.full(len(matches), subscription), publication[matches]
+        matching_rows = np.flatnonzero(samples[text][publications.text[publication]] > 0)
+        pairs = np.full(len(matching_rows), subscription), publication[matching_rows]
         is_missing = active.has(pairs[0], publications.time_us[pairs[1]]) & (find_last(pairs, arrived) < 0)
-        missing = matches[is_missing]
-        missing = missing[cumcount(message[missing]) < dropped_counts[message[missing]]]
-        missing = missing[first_rows(publication[missing])]  # Several messages may carry a publication.
-        subscription_parts.append(np.full(len(missing), subscription))
-        publication_parts.append(publication[missing])
+        missing_rows = matching_rows[is_missing]
+        missing_rows = missing_rows[cumcount(message[missing_rows]) < dropped_counts[message[missing_rows]]]
+        missing_rows = missing_rows[first_rows(publication[missing_rows])]  # Several messages may carry a publication.
+        subscription_parts.append(np.full(len(missing_rows), subscription))
+        publication_parts.append(publication[missing_rows])
     return Withheld(np.concatenate(subscription_parts), np.concatenate(publication_parts))
 
 
@@ -94,14 +96,14 @@ def _count_drops(dropped: Reports, changed: Reports) -> tuple[tuple[np.ndarray, 
     sequence). Samples that the filter of the same node sent later are not counted.
     """
     drop_keys, change_keys = shared_keys(dropped[:4], changed[:4])
-    keys, first_row, message_at_node = unique_all(drop_keys)
-    dropped_counts = np.bincount(message_at_node, minlength=len(keys))
-    sent_later = find_sorted(change_keys, keys)
+    distinct_keys, first_row, message_at_node = unique_all(drop_keys)
+    dropped_counts = np.bincount(message_at_node, minlength=len(distinct_keys))
+    sent_later = find_sorted(change_keys, distinct_keys)
     is_later = sent_later >= 0
     is_later[is_later] = changed.time_us[is_later] > dropped.time_us[first_row[sent_later[is_later]]]
-    dropped_counts -= np.bincount(sent_later[is_later], minlength=len(keys))
+    dropped_counts -= np.bincount(sent_later[is_later], minlength=len(distinct_keys))
     messages = tuple(column[first_row] for column in dropped[:3])
-    keys, first_row, message = unique_all(row_keys(*messages))
-    counts = np.zeros(len(keys), np.int64)
-    np.add.at(counts, message, np.maximum(dropped_counts, 0))
-    return tuple(column[first_row] for column in messages), counts
+    distinct_keys, first_row, message = unique_all(row_keys(*messages))
+    drop_counts = np.zeros(len(distinct_keys), np.int64)
+    np.add.at(drop_counts, message, np.maximum(dropped_counts, 0))
+    return tuple(column[first_row] for column in messages), drop_counts

@@ -65,8 +65,8 @@ class _Updates(NamedTuple):
     """Updates of the sinks' estimates in order of time: one row for each source of a delivered value.
 
     ``subscription``: an index. ``source``: the address of a node whose readings went into the value. ``value``: in
-    steps of the key, NaN if the reading lacks the key. ``newest_us``: the time of publication of the newest reading in
-    the message. Each field is an array (u,).
+    steps (the resolution) of the attribute key, NaN if the reading lacks the key. ``newest_us``: the time of
+    publication of the newest reading in the message. Each field is an array (u,).
     """
 
     subscription: np.ndarray
@@ -91,7 +91,7 @@ class _Arrivals(NamedTuple):
 
 
 def information(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return the metrics of sinks' errors and ages (`METRICS`), {name: value}; NaN without filters."""
+    """Return {name: value} of `METRICS`: errors and ages of the sinks' data; NaN if the run has no filters."""
     protocol = scenario.protocol
     if not (protocol.changes and protocol.parts()):
         return dict.fromkeys(METRICS, NOT_A_NUMBER)
@@ -116,9 +116,12 @@ def information(scenario: Any, rows: Columns) -> dict[str, float]:
         truth = _mean_of_latest(publications.time_us[is_match], publications.node[is_match], published_values[is_match])
         estimate = _mean_of_latest(own_updates.time_us, own_updates.source, own_updates.value)
         errors.append(_sum_error(active, truth, estimate))
-    steps = 1 if key is None else key_of(key).steps
-    values = (*(value / steps for value in _summarize(errors)), *(value / _US for value in _summarize(ages)))
-    return dict(zip(METRICS, values, strict=True))
+    steps_per_unit = 1 if key is None else key_of(key).steps
+    metric_values = (
+        *(value / steps_per_unit for value in _summarize(errors)),
+        *(value / _US for value in _summarize(ages)),
+    )
+    return dict(zip(METRICS, metric_values, strict=True))
 
 
 def _choose_key(protocol: Any, subscriptions: Subscriptions) -> int | None:
@@ -151,33 +154,33 @@ def _read_updates(
     rows: Columns, protocol: Any, subscriptions: Subscriptions, publications: Publications, key: int | None
 ) -> _Updates:
     columns = ("node", "value", "time_us", "detail", "message", "origin", "sequence")
-    node, number, time_us, detail, *message = rows.columns("delivered", *columns)
+    node, subscription_number, time_us, detail, *message = rows.columns("delivered", *columns)
     codes, text = unique_inverse(detail)
     value = _read_values([rows.words["detail"][code] for code in codes.tolist()], key)[text]
-    subscription = find_last((node, number), (subscriptions.node, subscriptions.number))
+    subscription = find_last((node, subscription_number), (subscriptions.node, subscriptions.number))
     newest = _find_newest(rows, publications, message[1:])
     is_known = (subscription >= 0) & (newest >= 0)
     subscription, time_us, detail, value, newest, *message = (
         column[is_known] for column in (subscription, time_us, detail, value, newest, *message)
     )
     # A message may deliver several samples at once. The last row of each delivery stands for all of its rows.
-    keys, delivery = unique_inverse(row_keys(subscription, time_us, *message))
-    last_row = np.zeros(len(keys), np.int64)
+    delivery_keys, delivery = unique_inverse(row_keys(subscription, time_us, *message))
+    last_row = np.zeros(len(delivery_keys), np.int64)
     last_row[delivery] = np.arange(len(delivery))
-    mean = np.bincount(delivery, value, len(keys)) / np.bincount(delivery, minlength=len(keys))
-    texts = zip(detail.tolist(), publications.text[newest].tolist(), strict=True)
-    differs = [rows.words["detail"][delivered] != publications.texts[published] for delivered, published in texts]
-    is_changed = np.bincount(delivery, differs, len(keys)) > 0
+    mean = np.bincount(delivery, value, len(delivery_keys)) / np.bincount(delivery, minlength=len(delivery_keys))
+    text_pairs = zip(detail.tolist(), publications.text[newest].tolist(), strict=True)
+    differs = [rows.words["detail"][delivered] != publications.texts[published] for delivered, published in text_pairs]
+    is_changed = np.bincount(delivery, differs, len(delivery_keys)) > 0
     arrivals = _Arrivals(subscription[last_row], is_changed, *(column[last_row] for column in message))
-    index, source, is_merged = _find_sources(rows, protocol, arrivals)
-    row = last_row[index]
-    value_of_delivery = np.where(is_merged, mean, value[last_row])[index]
+    arrival_index, source, is_merged = _find_sources(rows, protocol, arrivals)
+    row = last_row[arrival_index]
+    value_of_delivery = np.where(is_merged, mean, value[last_row])[arrival_index]
     updates = _Updates(subscription[row], source, time_us[row], value_of_delivery, publications.time_us[newest[row]])
     return take_rows(updates, np.argsort(row, kind="stable"))
 
 
 def _find_newest(rows: Columns, publications: Publications, messages: list[np.ndarray]) -> np.ndarray:
-    """Return the newest publication that each message (origin, sequence) carries, as an index; -1 if unknown."""
+    """Return for each message (origin, sequence) the index of the newest publication in it; -1 if unknown."""
     node, number, *carriers = rows.columns("originated", "node", "value", "origin", "sequence")
     publication = find_last((node, number), (publications.node, publications.number))
     by_time = np.argsort(publication, kind="stable")  # Publications are in order of time.
@@ -196,7 +199,7 @@ def _find_sources(rows: Columns, protocol: Any, arrivals: _Arrivals) -> tuple[np
     filter_of_drop, filter_of_change = shared_keys(
         (dropped.message, dropped.node, dropped.filter), (changed.message, changed.node, changed.filter)
     )
-    index, source = [np.arange(len(message_keys))], [arrivals.origin]
+    arrival_index, source = [np.arange(len(message_keys))], [arrivals.origin]
     is_merged = np.zeros(len(message_keys), np.bool_)
     for merging_filter in np.intersect1d(filter_of_drop, filter_of_change):
         is_drop, is_change = filter_of_drop == merging_filter, filter_of_change == merging_filter
@@ -207,9 +210,9 @@ def _find_sources(rows: Columns, protocol: Any, arrivals: _Arrivals) -> tuple[np
         has_passed &= np.isin(arrivals.origin, sources) & ~np.isin(message_keys, stopped)
         is_merged |= has_passed
         passed = np.flatnonzero(has_passed)
-        index.append(np.repeat(passed, len(sources)))
+        arrival_index.append(np.repeat(passed, len(sources)))
         source.append(np.tile(sources, len(passed)))
-    return np.concatenate(index), np.concatenate(source), is_merged
+    return np.concatenate(arrival_index), np.concatenate(source), is_merged
 
 
 # Step functions: (times, values); each value holds from its time to the next. The last of equal times counts.
@@ -218,17 +221,18 @@ def _find_sources(rows: Columns, protocol: Any, arrivals: _Arrivals) -> tuple[np
 def _mean_of_latest(time_us: np.ndarray, source: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (times, means), a step function: from each time on, the mean of the latest values of all sources.
 
-    The rows, which must be in order of time, are updates of one source's value. Rows with NaN are left out.
+    Element i of the three arrays is an update of one source's value; the updates must be in order of time. Updates
+    to NaN are left out.
     """
     is_number = ~np.isnan(value)
     time_us, source, value = time_us[is_number], source[is_number], value[is_number]
     by_source = np.argsort(source, kind="stable")
     is_first = np.diff(source[by_source], prepend=-1) != 0
-    change, is_new = np.empty(len(value)), np.empty(len(value), np.bool_)
-    change[by_source] = np.diff(value[by_source], prepend=0.0)
-    is_new[by_source] = is_first
-    change[is_new] = value[is_new]
-    return time_us, np.cumsum(change) / np.cumsum(is_new)
+    sum_change, is_new_source = np.empty(len(value)), np.empty(len(value), np.bool_)
+    sum_change[by_source] = np.diff(value[by_source], prepend=0.0)
+    is_new_source[by_source] = is_first
+    sum_change[is_new_source] = value[is_new_source]
+    return time_us, np.cumsum(sum_change) / np.cumsum(is_new_source)
 
 
 def _at(function: tuple[np.ndarray, np.ndarray], time_us: np.ndarray) -> np.ndarray:
@@ -236,15 +240,15 @@ def _at(function: tuple[np.ndarray, np.ndarray], time_us: np.ndarray) -> np.ndar
 
 
 def _cut(active: list[tuple[int, int]], from_us: int, times_us: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (starts, ends): the active intervals from ``from_us`` on, cut at ``times_us``."""
-    ends = [np.zeros((2, 0), np.int64)]
+    """Return (starts, ends) of the ``active`` intervals after ``from_us``, split at each of ``times_us``."""
+    edge_pairs = [np.zeros((2, 0), np.int64)]
     for first_us, last_us in active:
         first_us = max(first_us, from_us)
         if first_us < last_us:
             within = times_us[(first_us < times_us) & (times_us < last_us)]
             edges = np.unique(np.concatenate([[first_us], within, [last_us]]))
-            ends.append(np.array([edges[:-1], edges[1:]]))
-    starts_us, ends_us = np.concatenate(ends, axis=1)
+            edge_pairs.append(np.array([edges[:-1], edges[1:]]))
+    starts_us, ends_us = np.concatenate(edge_pairs, axis=1)
     return starts_us, ends_us
 
 
@@ -265,10 +269,10 @@ def _sum_error(
 
 
 def _sum_age(active: list[tuple[int, int]], published_us: np.ndarray, updates: _Updates) -> tuple[float, float, float]:
-    """Return the age of a subscription's information: (its integral over time, length of this time in µs, maximum age).
+    """Return (integral of the age of a subscription's data over time, length of this time in µs, maximum age).
 
     ``active``: intervals (first_us, last_us) in which the subscription exists. ``published_us``: the times of the
-    publications that match.
+    publications that match. ``updates``: the changes of the sink's estimate.
     """
     begin_us = np.concatenate([published_us[:1], updates.time_us[:1]]).min(initial=_NEVER_US)
     times_us = np.append(begin_us, updates.time_us)

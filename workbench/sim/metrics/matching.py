@@ -67,7 +67,7 @@ _NO_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
 def _index_numbers(publications: list[str]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Return {key: (indices of the publications with this key, its values there)} for attribute keys with numbers."""
+    """Return {key: (indices of the publications with the key, the key's values in them)} for all numeric keys."""
     pairs_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for index, text in enumerate(publications):
         for key, value in read_numbers(text):

@@ -21,12 +21,12 @@ _RADIO_NATURES = {"beacon": UPKEEP}  # of radios that learn link qualities
 
 
 def nature_of(protocol: Any, message: str) -> str:
-    """Return the nature of a message of a protocol: one of `NATURES`."""
+    """Return the nature (purpose) of a protocol's message: "set_up", "upkeep" or "use"."""
     return (_RADIO_NATURES | protocol.natures).get(message, USE)
 
 
 def by_nature(protocol: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
-    """Return {"frames_set_up": ..., "bytes_set_up": ..., ...}: frames and bytes sent, by the nature of the message."""
+    """Return {"frames_set_up": ..., "bytes_set_up": ..., ...}: frames and bytes sent, for each of `NATURES`."""
     totals: Counter[str] = Counter()
     for unit, amounts in (("frames", counts), ("bytes", sizes)):
         for (event, message, _), amount in amounts.items():
@@ -36,7 +36,7 @@ def by_nature(protocol: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
 
 
 def usefulness(protocol: Any, counts: Counts) -> float:
-    """Return the share of the receptions of messages of the nature "use" that were new to their receivers.
+    """Return the share of received data messages (nature "use") that were new to their receivers.
 
     A reception is not new if the node drops the message with a reason of ``Protocol.known_already``. The result is NaN
     without receptions, and for protocols that lack such a reason.

@@ -36,11 +36,11 @@ class Paths:
         self._backwards = first_inbound, senders[by_receiver]
 
     def indices(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the indices (k,) of nodes (k,) by address; -1 for a node that the network does not have."""
+        """Return the index of each address in ``nodes`` (k,); -1 for a node that the network does not have."""
         return find_sorted(nodes, self.addresses)
 
     def hops_to(self, sinks: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (position of the batch in ``sinks``, hops (m, n)) for batches of m of the ``sinks`` (k,).
+        """Yield (index of the batch's first sink in ``sinks``, hops (m, n)) for each batch of m sinks.
 
         ``hops`` has a row for each sink of the batch and a column for each node: the hops from the node to the sink, or
         NO_PATH.
@@ -48,7 +48,7 @@ class Paths:
         return self._batches(sinks, *self._backwards)
 
     def hops_from(self, sources: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (position of the batch in ``sources``, hops (m, n)) for batches of m of the ``sources`` (k,).
+        """Yield (index of the batch's first source in ``sources``, hops (m, n)) for each batch of m sources.
 
         ``hops`` has a row for each source of the batch and a column for each node: 0 for the source, NO_PATH without a
         path.

@@ -43,7 +43,7 @@ def withheld(
     """Return the pairs of a subscription and a publication that the source withheld, by the rows of a run.
 
     ``event``: the name of the event by which the protocol's nodes report a withheld sample, or "" if the protocol
-    withholds no samples.
+    withholds no samples. ``active``: the intervals in which subscriptions are active.
     """
     is_paced = np.array([interval_us(parse(text)) > 0 for text in subscriptions.texts], np.bool_)[subscriptions.text]
     source, sink, reading_number = rows.columns(event if is_paced.any() else "", "node", "peer", "value")

@@ -51,7 +51,7 @@ class ActiveIntervals(NamedTuple):
     last_us: np.ndarray
 
     def has(self, subscription: np.ndarray, time_us: np.ndarray) -> np.ndarray:
-        """Return whether each time (n,) is in an active interval of the subscription (n,)."""
+        """Return whether ``time_us[i]`` is in an active interval of ``subscription[i]``, an index; bool (n,)."""
         if not len(self.subscription):
             return np.zeros(len(subscription), np.bool_)
         interval_starts, queries = shared_keys((self.subscription, self.first_us), (subscription, time_us))
@@ -64,7 +64,7 @@ class ActiveIntervals(NamedTuple):
 
 
 def read_subscriptions(rows: Columns) -> Subscriptions:
-    """Return all subscriptions in the rows of a run."""
+    """Return all subscriptions that a run's trace ``rows`` contain."""
     rows_by_key: dict[tuple[int, int], list[int]] = {}
     texts: dict[str, int] = {}
     for row in rows.of("subscribed", "unsubscribed"):
@@ -79,12 +79,12 @@ def read_subscriptions(rows: Columns) -> Subscriptions:
             ]
         elif subscription_key in rows_by_key:
             rows_by_key[subscription_key][4] = min(rows_by_key[subscription_key][4], row.time_us)
-    node, number, text, first_us, last_us = np.array(list(rows_by_key.values()), np.int64).reshape(-1, 5).T
-    return Subscriptions(node, number, text, first_us, last_us, list(texts))
+    node, subscription_number, text, first_us, last_us = np.array(list(rows_by_key.values()), np.int64).reshape(-1, 5).T
+    return Subscriptions(node, subscription_number, text, first_us, last_us, list(texts))
 
 
 def read_publications(rows: Columns) -> Publications:
-    """Return all publications in the rows of a run.
+    """Return all publications that a run's trace ``rows`` contain.
 
     If a node published several times under the same number, only the last publication counts.
     """
@@ -92,12 +92,12 @@ def read_publications(rows: Columns) -> Publications:
     is_last = find_last(tuple(publication_columns[:2]), tuple(publication_columns[:2])) == np.arange(
         len(publication_columns[0])
     )
-    node, number, time_us, detail = (column[is_last] for column in publication_columns)
+    node, reading_number, time_us, detail = (column[is_last] for column in publication_columns)
     by_time = np.argsort(time_us, kind="stable")
     codes, text = unique_inverse(detail[by_time])
-    texts = rows.words["detail"]
+    detail_texts = rows.words["detail"]
     return Publications(
-        node[by_time], number[by_time], time_us[by_time], text, [texts[code] for code in codes.tolist()]
+        node[by_time], reading_number[by_time], time_us[by_time], text, [detail_texts[code] for code in codes.tolist()]
     )
 
 
@@ -129,7 +129,7 @@ def _subtract_outages(active: list[int], down: list[tuple[int, int]]) -> Iterato
 
 
 def down_times(rows: Columns) -> dict[int, list[tuple[int, int]]]:
-    """Return {node: [(failed_us, recovered_us), ...]} in order of time; _NEVER_US for no recovery."""
+    """Return {node: [(failed_us, recovered_us), ...]} in order of time; recovered_us may be _NEVER_US."""
     outage_times: dict[int, list[tuple[int, int]]] = {}
     for row in rows.of("failed", "recovered"):
         of_node = outage_times.setdefault(row.node, [])

@@ -112,21 +112,22 @@ def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str
     Raises ScenarioError if ``protocols`` is empty or contains anything but protocols.
     """
     if isinstance(protocols, Mapping):
-        protocol_by_name = {str(name): protocol for name, protocol in protocols.items()}
+        protocol_by_name = {str(protocol_name): protocol for protocol_name, protocol in protocols.items()}
     else:
         if isinstance(protocols, Protocol) or not isinstance(protocols, Iterable):
             raise ScenarioError(
-                f"protocols is {protocols!r:.80}; it must be a list of protocols, or {{name: protocol}}"
+                f"the argument `protocols` is {protocols!r:.80}; it must be a list of protocols, or {{name: protocol}}"
             )
         protocol_by_name = {}
         for protocol in protocols:
-            name = type(protocol).public_class().__name__ if isinstance(protocol, Protocol) else repr(protocol)
-            same_class = sum(earlier_name.partition(" ")[0] == name for earlier_name in protocol_by_name)
-            protocol_by_name[f"{name} {same_class + 1}" if same_class else name] = protocol
+            protocol_name = type(protocol).public_class().__name__ if isinstance(protocol, Protocol) else repr(protocol)
+            same_class = sum(earlier_name.partition(" ")[0] == protocol_name for earlier_name in protocol_by_name)
+            protocol_by_name[f"{protocol_name} {same_class + 1}" if same_class else protocol_name] = protocol
     for protocol in protocol_by_name.values():
         if not isinstance(protocol, Protocol):
             raise ScenarioError(
-                f"protocols contains {protocol!r:.60}; each entry must be an instance of a protocol's class"
+                f"the argument `protocols` contains {protocol!r:.60}; "
+                "each entry must be an instance of a protocol's class"
             )
     if not protocol_by_name:
         raise ScenarioError("the argument `protocols` is empty; a comparison needs at least one protocol")
@@ -186,17 +187,17 @@ class Comparison:
         recipe = scenario.topology.graph.get("recipe") or {}
         is_drawn = "seed" in recipe and recipe["kind"] != "from_positions"
         network = f"{recipe.get('kind', 'given')} network{', drawn for each seed' if is_drawn else ''}"
-        size = (
+        network_size = (
             ""
             if any(path.startswith("topology.") or path == "nodes" for path in self.axes)
             else f"{len(scenario.topology)} nodes, "
         )
         radio = describe_radio(scenario.radio)
         seeds = self._design.labels_of("seed")
-        return f"{size}{network}; {radio}; {scenario.duration_s:g} s; seeds {seeds[0]} to {seeds[-1]}"
+        return f"{network_size}{network}; {radio}; {scenario.duration_s:g} s; seeds {seeds[0]} to {seeds[-1]}"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame with a row for each run and the columns of `SweepTable.to_pandas`."""
+        """Return a pandas DataFrame with a row for each run and the columns of `SweepTable.to_pandas`."""
         return self.table.to_pandas()
 
     def summary(self, metric: str = "delivery_ratio", x: str | None = None) -> pd.DataFrame:
@@ -215,14 +216,16 @@ class Comparison:
         """
         import pandas as pd
 
-        frame = self._frame(metric, x)
+        runs = self._frame(metric, x)
         group_columns = ["protocol", *([x] if x else [])]
-        rows = []
-        for group_labels, values in frame.groupby(group_columns, sort=False)[metric]:
-            present_values = [float(value) for value in values.dropna()]
-            rows.append((*group_labels, *_statistics(present_values, is_share(metric, values)), len(present_values)))
+        summary_rows = []
+        for group_labels, metric_values in runs.groupby(group_columns, sort=False)[metric]:
+            present_values = [float(value) for value in metric_values.dropna()]
+            summary_rows.append(
+                (*group_labels, *_statistics(present_values, is_share(metric, metric_values)), len(present_values))
+            )
         statistics = ["mean", "low", "high", "median", "median_low", "median_high", "p90_low", "p90_high", "finite"]
-        return pd.DataFrame(rows, columns=[*group_columns, *statistics, "runs"])
+        return pd.DataFrame(summary_rows, columns=[*group_columns, *statistics, "runs"])
 
     def paired(self, metric: str = "delivery_ratio", baseline: str | None = None, x: str | None = None) -> pd.DataFrame:
         """Return the mean difference of a metric between each protocol and the protocol ``baseline``.
@@ -249,17 +252,17 @@ class Comparison:
         metric_format = shown_as(metric, self._design.grid.axes[0].values[0])
         if metric_format.is_more_better is None:
             raise ParameterError(
-                f"metric is {metric!r}; neither more nor less of it is better, so it has no winner; choose another "
-                "metric"
+                f"the argument `metric` is {metric!r}; neither more nor less of it is better, "
+                "so it has no winner; choose another metric"
             )
-        frame = self._frame(metric, *axes)
-        groups = frame.groupby(list(axes), sort=False) if axes else [((), frame)]
-        rows = [
+        runs = self._frame(metric, *axes)
+        groups = runs.groupby(list(axes), sort=False) if axes else [((), runs)]
+        winner_rows = [
             (*axis_values, *self._find_winner(group, metric, axes, delivering, not metric_format.is_more_better))
             for axis_values, group in groups
         ]
         columns = ["best", "mean", "second", "difference", "low", "high", "verdict"]
-        return pd.DataFrame(rows, columns=[*axes, *columns])
+        return pd.DataFrame(winner_rows, columns=[*axes, *columns])
 
     def memory(self, every_s: float = 0.0, max_nodes: int = 400, progress: bool | None = None) -> pd.DataFrame:
         """Return the peak memory of the nodes of each protocol, with the first seed and the first value of each axis.
@@ -274,11 +277,12 @@ class Comparison:
         largest = max(len(scenario.topology) for scenario in self._scenarios.values())
         if largest > max_nodes:
             raise ParameterError(
-                f"max_nodes is {max_nodes!r:.60}, and the network has {largest} nodes; pass max_nodes={largest} to "
+                f"the argument `max_nodes` is {max_nodes!r:.60}, and the network has {largest} nodes; "
+                f"pass max_nodes={largest} to "
                 "measure them nevertheless, which may take minutes"
             )
         display = display_for(progress)
-        rows = []
+        memory_rows = []
         for number, (name, scenario) in enumerate(self._scenarios.items()):
 
             def show(share: float, number: int = number, name: str = name) -> None:
@@ -287,17 +291,18 @@ class Comparison:
             peaks = memory(scenario, every_s, show)
             node = int(peaks["peak_B"].idxmax())
             peak_B, peak_s = peaks.loc[node]
-            rows.append((name, float(peaks["peak_B"].median()), int(peak_B), node, float(peak_s)))
-        display.close(f"memory of {len(rows)} protocols measured")
-        return pd.DataFrame(rows, columns=["protocol", "median_B", "max_B", "node", "peak_s"])
+            memory_rows.append((name, float(peaks["peak_B"].median()), int(peak_B), node, float(peak_s)))
+        display.close(f"memory of {len(memory_rows)} protocols measured")
+        return pd.DataFrame(memory_rows, columns=["protocol", "median_B", "max_B", "node", "peak_s"])
 
     def _find_winner(
         self, frame: pd.DataFrame, metric: str, axes: Sequence[str], delivering: float, is_less_better: bool
     ) -> tuple[Any, ...]:
         """Return the row (best, mean, second, difference, low, high, verdict) of `winners` for the runs in ``frame``.
 
-        ``axes`` are the axes with a single value in ``frame``. Protocols with a mean delivery ratio below
-        ``delivering`` do not take part.
+        ``frame`` has the runs of one combination of values of ``axes``. The winner has the least mean of ``metric`` if
+        ``is_less_better``, else the greatest. Protocols with a mean delivery ratio below ``delivering`` do not take
+        part.
         """
         nan = float("nan")
         by_protocol = frame.groupby("protocol", sort=False)
@@ -326,13 +331,15 @@ class Comparison:
         if metric not in self.table.metrics:
             names_text = ", ".join(self.table.metrics)
             raise ParameterError(
-                f"metric is {metric!r}{meant(metric, self.table.metrics)}; it must be one of {names_text}"
+                f"the argument `metric` is {metric!r}{meant(metric, self.table.metrics)}; "
+                f"it must be one of {names_text}"
             )
         for x in axes:
             if x is not None and x not in self.axes:
                 names_text = ", ".join(self.axes) or "none besides protocol and seed"
                 raise ParameterError(
-                    f"x is {x!r}{meant(x, self.axes)}; it must be an axis of this comparison: {names_text}"
+                    f"the argument `x` is {x!r}{meant(x, self.axes)}; "
+                    f"it must be an axis of this comparison: {names_text}"
                 )
         return self.table.to_pandas()
 
@@ -341,8 +348,8 @@ class Comparison:
         return f"Comparison of {', '.join(self.protocols)} over {axes} ({len(self.table)} runs): summary, paired, plot"
 
     def _repr_html_(self) -> str:
-        frame = self.to_pandas()
-        metric_names = [name for name in MAIN if name in self.table.metrics and frame[name].notna().any()]
+        run_table = self.to_pandas()
+        metric_names = [name for name in MAIN if name in self.table.metrics and run_table[name].notna().any()]
         header_cells = "".join(f"<th>{escape(shown_as(name).title)}</th>" for name in metric_names)
         body_rows = "".join(
             f"<tr><th>{escape(protocol)}</th>{''.join(cells)}</tr>"

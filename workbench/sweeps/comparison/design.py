@@ -88,7 +88,7 @@ class Compared(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs: at most 200.
 
-        They contain each value of each axis, but only two seeds, because each seed may draw a network.
+        These points contain each value of each axis, but only two seeds, because each seed may draw a network.
         """
         seed_count = len(self.grid.axes[-1].values)
         return [number for number in self.grid.probes() if number % seed_count in (0, seed_count - 1)][:200] or [0]
@@ -128,24 +128,26 @@ def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
     if not is_whole(nodes) or nodes < 1:
         raise ScenarioError(f"nodes is {nodes!r:.60}; it must be a whole number, 1 or more")
     recipe = to_dict(base).get("recipe") or {}
-    kind, size_ratio = recipe.get("kind"), nodes / len(base)
-    if kind in ("line", "ring"):
+    generator_kind, size_ratio = recipe.get("kind"), nodes / len(base)
+    if generator_kind in ("line", "ring"):
         return {"nodes": nodes}
-    if kind in ("disc", "random_geometric"):
+    if generator_kind in ("disc", "random_geometric"):
         side_lengths = {side: round(recipe[side] * size_ratio**0.5, 3) for side in ("width_m", "height_m")}
         return {"nodes": nodes, **side_lengths}
-    if kind == "office":
+    if generator_kind == "office":
         return {"nodes": nodes, "rooms": max(2, 2 * round(recipe["rooms"] * size_ratio / 2))}
-    if kind == "grid":
-        rows = max(1, round(recipe["rows"] * size_ratio**0.5))
-        if nodes % rows:
-            nearest_nodes = max(1, nodes // rows) * rows
+    if generator_kind == "grid":
+        grid_rows = max(1, round(recipe["rows"] * size_ratio**0.5))
+        if nodes % grid_rows:
+            nearest_nodes = max(1, nodes // grid_rows) * grid_rows
             raise ScenarioError(
-                f"nodes is {nodes}; a grid of the same shape has {rows} rows and needs a multiple of {rows}; "
+                f"nodes is {nodes}; a grid of the same shape has {grid_rows} rows and needs a multiple of {grid_rows}; "
                 f"use {nearest_nodes} nodes"
             )
-        return {"rows": rows, "columns": nodes // rows}
-    raise ScenarioError(f"nodes is {nodes}; a network of the kind {kind} cannot be generated with another size")
+        return {"rows": grid_rows, "columns": nodes // grid_rows}
+    raise ScenarioError(
+        f"nodes is {nodes}; a network of the kind {generator_kind} cannot be generated with another size"
+    )
 
 
 def change_workload(
@@ -156,7 +158,10 @@ def change_workload(
     sources: int | None = None,
     every_s: float | None = None,
 ) -> tuple[Any, ...]:
-    """Return the workload with these numbers of sinks and sources and this period; None leaves a value unchanged."""
+    """Return a workload with the given numbers of sinks and sources and publication period ``every_s`` in seconds.
+
+    None leaves a number or the period unchanged. ``seed`` determines the nodes that are drawn.
+    """
     subscribers = _nodes_of(workload, Subscribe, topology)
     publishers = _nodes_of(workload, Publish, topology)
     sink_nodes = None if sinks is None else _extend("sinks", subscribers, publishers, sinks, topology, seed, _SINKS)
@@ -165,15 +170,15 @@ def change_workload(
         if sources is None
         else _extend("sources", publishers, sink_nodes or subscribers, sources, topology, seed, _SOURCES)
     )
-    items = []
+    changed_items = []
     for item in workload:
         if isinstance(item, Subscribe) and sink_nodes is not None:
             item = replace(item, at=sink_nodes)
         elif isinstance(item, Publish):
             item = item if source_nodes is None else replace(item, at=source_nodes)
             item = item if every_s is None else replace(item, every_s=every_s)
-        items.append(item)
-    return tuple(items)
+        changed_items.append(item)
+    return tuple(changed_items)
 
 
 def _nodes_of(workload: Sequence[Any], kind: Any, topology: nx.DiGraph) -> list[int]:
@@ -191,8 +196,8 @@ def _extend(
 ) -> tuple[int, ...]:
     """Return ``count`` nodes for ``axis`` ("sinks" or "sources"): first ``own``, then nodes drawn at random.
 
-    ``own`` are the scenario's nodes for this axis. Nodes in ``others`` are not drawn. ``stream`` is part of the random
-    draw's key, so that each axis draws other nodes.
+    ``own`` are the scenario's nodes for this axis. Nodes in ``others`` are not drawn. ``seed`` and ``stream`` enter the
+    random draw; each axis has its own ``stream``, so that the two axes draw independently.
     """
     if not is_whole(count) or count < 1:
         raise ScenarioError(f"{axis} is {count!r:.60}; it must be a whole number, 1 or more")
@@ -222,7 +227,7 @@ def _draw_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
 def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -> Protocol:
     """Return the protocol with its nodes of special roles, such as roots, replaced by nodes that ``rule`` chooses.
 
-    The number of nodes stays the same. ``rule`` is a name in `RULES`.
+    The number of nodes stays the same. ``rule`` is a name in `RULES`; the rule "random" draws nodes with ``seed``.
     """
     nodes_by_setting = protocol.named_nodes()
     if not nodes_by_setting:
@@ -232,7 +237,10 @@ def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -
 
 
 def by_degree(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
-    """Return ``count`` nodes, those with the most neighbors first; no two of them are neighbors if possible."""
+    """Return ``count`` nodes, those with the most neighbors first; no two of them are neighbors if possible.
+
+    ``seed`` is not used; all rules in `RULES` have the same parameters.
+    """
     nodes_by_degree = sorted(topology, key=lambda node: (-topology.degree(node), node))
     chosen_nodes: list[int] = []
     for node in nodes_by_degree:
@@ -243,7 +251,10 @@ def by_degree(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
 
 
 def by_center(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
-    """Return ``count`` nodes: the node nearest to the middle, then one by one the node farthest from those."""
+    """Return ``count`` nodes: the node nearest to the middle, then one by one the node farthest from all chosen ones.
+
+    ``seed`` is not used; all rules in `RULES` have the same parameters.
+    """
     positions = dict(topology.nodes(data="pos"))
     center_position = [sum(coordinates) / len(positions) for coordinates in zip(*positions.values(), strict=True)]
 
@@ -277,5 +288,7 @@ RULE_TEXTS = {"degree": "of highest degree", "center": "at the center", "random"
 def check_rule(rule: str) -> str:
     """Return ``rule`` if it is a rule for choosing nodes (a name in `RULES`). Raises ScenarioError otherwise."""
     if rule not in RULES:
-        raise ScenarioError(f"roles is {rule!r:.60}{meant(rule, RULES)}; it must be one of {', '.join(RULES)}")
+        raise ScenarioError(
+            f"the argument `roles` is {rule!r:.60}{meant(rule, RULES)}; it must be one of {', '.join(RULES)}"
+        )
     return rule

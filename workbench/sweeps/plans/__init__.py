@@ -3,7 +3,7 @@
 ``wb.Sweep(scenario, over=plan)`` runs a plan; a mapping stands for its grid.
 
     grid(over)                            all combinations of the values
-    points([...])                         a list of points, or the rows of a pandas frame
+    points([...])                         a list of points, or the rows of a DataFrame
     zipped(over)                          parallel lists: the first value of each list, then the second of each
     random(n, over)                       n points drawn at random
     latin_hypercube(n, over), sobol(n, over)   n points, spread more evenly

@@ -67,7 +67,7 @@ class Repeated(Composed):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        They contain the first run of each combination that the design of the combinations would check.
+        These points are first runs: one for each combination of values that the design of the combinations would check.
         """
         first_points = [0, *self._ends[:-1].tolist()]
         probes = [first_points[index] for index in self._crossed.factors[0].probes()]
@@ -82,7 +82,7 @@ class Repeated(Composed):
         return {"design": "Repeated", "points": len(self), "of": descriptions, "runs": list(self._counts)}
 
     def text(self) -> str:
-        """Return a short description: "protocol.ttl (3), each with 10 to 80 of seed (1000)"."""
+        """Return a short description of the design, such as "protocol.ttl (3), each with 10 to 80 of seed (1000)"."""
         design, repeats = self._crossed.factors
         return f"{design.text()}, each with {min(self._counts)} to {max(self._counts)} of {repeats.text()}"
 
@@ -107,7 +107,7 @@ class Adaptive:
         """Run until the band of each combination is narrow enough, and return the table of all runs.
 
         The arguments are those of `Sweep.run`. Results in ``out`` are not computed again. Afterwards the attribute
-        ``bands`` is a frame with a row for each combination: the labels of its values, runs, mean, low, high and
+        ``bands`` is a DataFrame with a row for each combination: the labels of its values, runs, mean, low, high and
         is_narrow. is_narrow is False if the band is too wide after ``at_most`` seeds, or fewer than two runs have the
         metric.
         """
@@ -124,9 +124,10 @@ class Adaptive:
             counts = next_counts
 
     def _next_count(self, count: int, mean: float, half: float, runs: int) -> int:
-        """Return how many runs a combination needs in total, after ``count`` runs, ``runs`` of which have the metric.
+        """Return how many runs a combination of the varied parameters needs in total, given its runs so far.
 
-        ``mean`` and ``half`` describe the present band, mean ± half.
+        ``count`` is the number of these runs, ``runs`` of which have the metric. ``mean`` and ``half``
+        describe the present confidence band, mean ± half.
         """
         if 2 * half <= self._wanted or runs < 2:
             return count
@@ -136,7 +137,7 @@ class Adaptive:
     def _bands_frame(self, bands: list[tuple[float, float, int]]) -> pd.DataFrame:
         import pandas as pd
 
-        rows = [
+        band_rows = [
             {
                 **self._design.labels(number),
                 "runs": runs,
@@ -147,7 +148,7 @@ class Adaptive:
             }
             for number, (mean, half_width, runs) in enumerate(bands)
         ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(band_rows)
 
 
 def adaptive(
@@ -166,7 +167,8 @@ def adaptive(
 
     The band is the confidence interval of the mean; its width is in the metric's unit. Each combination runs with
     ``at_least`` to ``at_most`` seeds. ``seeds`` is a plan such as `paired_seeds`, whose points are used in order; by
-    default it has the seeds 1 to ``at_most``. Raises ScenarioError for an invalid scenario or parameter.
+    default it has the seeds 1 to ``at_most``. ``engine`` and ``measure`` are those of `Sweep`. Raises ScenarioError for
+    an invalid scenario or parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 30", every_s=1)]
@@ -178,7 +180,7 @@ def adaptive(
     """
     design = design_of(over)
     if not is_number(narrower_than) or narrower_than <= 0:
-        raise ScenarioError(f"narrower_than is {narrower_than!r:.60}; it must be a number above 0")
+        raise ScenarioError(f"the argument `narrower_than` is {narrower_than!r:.60}; it must be a number above 0")
     at_most = checked_number("at_most", at_most, 2, MOST_RUNS)
     repeats = repeats_of(at_most if seeds is None else seeds)
     at_least = checked_number("at_least", at_least, 2, len(repeats))

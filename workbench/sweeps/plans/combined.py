@@ -16,7 +16,7 @@ class Composed(Design):
     """A design that composes each of its points from points of other designs."""
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return (design, number of a point in it) for each design from which point ``number`` takes values."""
+        """Return the designs that point ``number`` combines, each as (design, number of the point in it)."""
         raise NotImplementedError
 
     def overrides(self, number: int) -> dict[str, Any]:
@@ -57,7 +57,8 @@ class Crossed(Composed):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        They contain each point that one of the two designs would check, and further points at even distances.
+        These points contain each point that one of the two designs would check. Further points at even distances are
+        added.
         """
         outer_probes, inner_probes = (factor.probes() for factor in self.factors)
         inner_size = len(self.factors[1])
@@ -69,7 +70,7 @@ class Crossed(Composed):
         return sorted(paired_numbers | set(evenly(len(self), PROBES)))
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of the product as JSON values; "of" has the descriptions of both factors."""
+        """Return the description of this product as JSON values; "of" has the descriptions of both factors."""
         return {"design": "Crossed", "points": len(self), "of": [factor.describe() for factor in self.factors]}
 
     def labels_of(self, path: str) -> Sequence[Any]:
@@ -77,12 +78,15 @@ class Crossed(Composed):
         return next((factor.labels_of(path) for factor in self.factors if path in factor.paths), ())
 
     def text(self) -> str:
-        """Return a short description: "protocol.ttl (3) × seed (30)"."""
+        """Return a short description of the design, such as "protocol.ttl (3) × seed (30)"."""
         return " × ".join(factor.text() for factor in self.factors)
 
 
 class Without(Composed):
-    """The points of ``design`` except some; ``taken`` are the numbers of the removed points (int64, ascending)."""
+    """A design without some of its points.
+
+    ``taken`` are the numbers of the removed points in the original ``design`` (int64, ascending).
+    """
 
     def __init__(self, design: Design, taken: np.ndarray) -> None:
         self.paths = design.paths
@@ -105,24 +109,30 @@ class Without(Composed):
         distances are added.
         """
         remaining_probes = np.setdiff1d(np.asarray(self._design.probes()), self._taken)
-        numbers = remaining_probes - np.searchsorted(self._taken, remaining_probes)
-        return sorted({*numbers.tolist(), *evenly(len(self), PROBES)})
+        probe_numbers = remaining_probes - np.searchsorted(self._taken, remaining_probes)
+        return sorted({*probe_numbers.tolist(), *evenly(len(self), PROBES)})
 
     def describe(self) -> dict[str, Any]:
-        """Return a description as JSON values: "of" is the original design, "taken" the number of removed points."""
+        """Return the description of this difference of two designs as JSON values.
+
+        "of" has the description of the original design, "taken" the number of removed points.
+        """
         return {"design": "Without", "points": len(self), "of": self._design.describe(), "taken": len(self._taken)}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels (texts in tables) of all values of the parameter ``path``, also of removed points."""
+        """Return the labels (texts in tables) of all values of the parameter ``path``.
+
+        The labels include values that only removed points have.
+        """
         return self._design.labels_of(path)
 
     def text(self) -> str:
-        """Return a short description: "protocol.ttl (3) × seed (30) but 6 points"."""
+        """Return a short description of the design, such as "protocol.ttl (3) × seed (30) but 6 points"."""
         return f"{self._design.text()} but {len(self._taken)} points"
 
 
 class Union(Composed):
-    """The points of one design, then those of another; the designs have no point in common."""
+    """The points of one design, then the points of another design; the two have no point in common."""
 
     def __init__(self, first: Design, second: Design) -> None:
         self.paths = first.paths
@@ -137,7 +147,10 @@ class Union(Composed):
         return [(self._first, number) if number < first_size else (self._second, number - first_size)]
 
     def probes(self) -> Sequence[int]:
-        """Return the numbers of the points to check before a sweep runs: those of both designs of the union."""
+        """Return the numbers of the points to check before a sweep runs.
+
+        These are the points that the two designs of the union would check.
+        """
         return [*self._first.probes(), *(len(self._first) + number for number in self._second.probes())]
 
     def describe(self) -> dict[str, Any]:
@@ -146,12 +159,15 @@ class Union(Composed):
         return {"design": "Union", "points": len(self), "of": descriptions}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels (texts in tables) of ``path`` in both designs; empty if one cannot list them in advance."""
+        """Return the labels (texts in tables) of the values of ``path`` in both designs.
+
+        The result is empty if a design cannot list its labels in advance.
+        """
         first_labels, second_labels = self._first.labels_of(path), self._second.labels_of(path)
         return (*first_labels, *second_labels) if len(first_labels) and len(second_labels) else ()
 
     def text(self) -> str:
-        """Return a short description: "protocol.ttl (3) | 4 points of protocol.ttl"."""
+        """Return a short description of the design, such as "protocol.ttl (3) | 4 points of protocol.ttl"."""
         return f"{self._first.text()} | {self._second.text()}"
 
 
@@ -166,11 +182,11 @@ def crossed(outer: Any, inner: Any) -> Design:
 def union(first: Any, second: Any) -> Design:
     """Return ``first | second``: all points of both plans; a point in both occurs once.
 
-    Raises ScenarioError if the plans vary different paths.
+    Raises ScenarioError if the plans do not vary the same parameters.
     """
     first, second = design_of(first), design_of(second)
-    for design, other in ((first, second), (second, first)):
-        missing_paths = [path for path in design.paths if path not in other.paths]
+    for design, other_design in ((first, second), (second, first)):
+        missing_paths = [path for path in design.paths if path not in other_design.paths]
         if missing_paths:
             raise ScenarioError(
                 f"one plan varies {missing_paths[0]} and the other does not; both must vary the same paths; "
@@ -183,20 +199,20 @@ def union(first: Any, second: Any) -> Design:
 def without(design: Any, other: Any, may_be_empty: bool = False) -> Design:
     """Return ``design - other``: the design without the points that equal a point of ``other``.
 
-    Only the paths of ``other`` are compared: ``grid - points([{"protocol.ttl": 9}])`` has no point with this ttl.
-    Raises ScenarioError if ``other`` varies a path that ``design`` does not vary. Also raises it if all points are
-    removed, unless ``may_be_empty``.
+    Only the parameters that ``other`` varies are compared: ``grid - points([{"protocol.ttl": 9}])`` has no point with
+    this ttl. Raises ScenarioError if ``other`` varies a parameter that ``design`` does not vary. Also raises it if all
+    points are removed, unless ``may_be_empty``.
     """
     design, other = design_of(design), design_of(other)
     missing_paths = [path for path in other.paths if path not in design.paths]
     if missing_paths:
         raise ScenarioError(
-            f"the plan to subtract varies {missing_paths[0]}, but the other plan varies only "
+            f"in the difference a - b, plan b varies {missing_paths[0]}, but plan a varies only "
             f"{', '.join(design.paths)}; subtract a plan of some of these paths"
         )
     removed_numbers = numbers_in(design, other)
     if len(removed_numbers) == len(design) and not may_be_empty:
-        raise ScenarioError("the difference is empty: the subtracted plan has all points of the other plan")
+        raise ScenarioError("the difference a - b of two plans is empty: every point of a is also a point of b")
     return Without(design, removed_numbers) if len(removed_numbers) else design
 
 
@@ -241,9 +257,10 @@ class Finder:
         Only the indexed parameters ``paths`` are compared; ``overrides`` may have others.
         """
         wanted_key = key(overrides, self._paths)
-        low, high = (np.searchsorted(self._hashes, hash(wanted_key), side) for side in ("left", "right"))
+        first_index, end_index = (np.searchsorted(self._hashes, hash(wanted_key), side) for side in ("left", "right"))
         return np.array(
-            [number for number in self._order[low:high].tolist() if self._key(number) == wanted_key], np.int64
+            [number for number in self._order[first_index:end_index].tolist() if self._key(number) == wanted_key],
+            np.int64,
         )
 
     def duplicates(self) -> tuple[int, int] | None:
@@ -256,7 +273,7 @@ class Finder:
 
 
 def hashes_of(design: Design, paths: Sequence[str]) -> np.ndarray:
-    """Return for each point a hash (int64) of its values of the parameters ``paths``.
+    """Return for each point of ``design`` a hash (int64) of its values of the parameters ``paths``.
 
     Hashes are valid in this process only.
     """
@@ -276,10 +293,9 @@ def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
 def numbers_in(design: Design, other: Design) -> np.ndarray:
     """Return the numbers (int64, ascending) of the points of ``design`` that equal a point of ``other``.
 
-    Points are equal if they have the same values on all paths of ``other``.
-
-    ``design`` must have all paths of ``other``. If ``other`` has few points, each of them is looked up in an index of
-    ``design``; otherwise all points of both designs are compared.
+    Points are equal if they agree in all parameters that ``other`` varies. ``design`` must vary these parameters too.
+    If ``other`` has few points, each of them is looked up in an index of ``design``; otherwise all points of both
+    designs are compared.
     """
     paths = other.paths
     if len(other) * _POINTS_PER_SEARCH <= len(design):
@@ -312,8 +328,8 @@ def _make_find(design: Design, paths: Sequence[str]) -> Any:
 
     def find(overrides: dict[str, Any]) -> np.ndarray:
         numbers = np.zeros(1, np.int64)
-        for find_in_factor, size in find_and_size:
-            numbers = (numbers[:, None] * size + find_in_factor(overrides)).ravel()
+        for find_in_factor, factor_size in find_and_size:
+            numbers = (numbers[:, None] * factor_size + find_in_factor(overrides)).ravel()
         return numbers
 
     return find

@@ -20,14 +20,14 @@ from workbench.topology.graphs import is_number, is_whole
 
 @dataclass(frozen=True)
 class Between:
-    """A range of numbers from ``low`` to ``high``; with ``log`` each order of magnitude is equally likely."""
+    """A range of numbers from ``low`` to ``high``; if ``log`` is True, each order of magnitude is equally likely."""
 
     low: float
     high: float
     log: bool = False
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Map numbers in [0, 1] to values of the range (float64), so that 0 gives ``low`` and 1 gives ``high``."""
+        """Map ``shares``, numbers in [0, 1], to values of the range (float64): 0 to ``low``, 1 to ``high``."""
         if not self.log:
             return self.low + shares * (self.high - self.low)
         return np.exp(math.log(self.low) + shares * (math.log(self.high) - math.log(self.low)))
@@ -41,7 +41,7 @@ class Between:
         return self.value(drawn)
 
     def describe(self) -> dict[str, Any]:
-        """Return {"between": [low, high], "log": log} for the description of a plan."""
+        """Return {"between": [low, high], "log": log}, which represents this range in a plan's JSON description."""
         return {"between": [self.low, self.high], "log": self.log}
 
 
@@ -53,7 +53,7 @@ class Whole:
     high: int
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Map numbers in [0, 1] to whole numbers of the range (as float64), all equally often."""
+        """Map ``shares``, numbers in [0, 1], to whole numbers of the range (as float64), all equally probable."""
         return self.low + np.minimum(np.floor(shares * (self.high - self.low + 1)), self.high - self.low)
 
     def value(self, drawn: Any) -> int:
@@ -65,7 +65,7 @@ class Whole:
         return int(drawn)
 
     def describe(self) -> dict[str, Any]:
-        """Return {"whole": [low, high]} for the description of a plan."""
+        """Return {"whole": [low, high]}, which represents this range in the JSON description of a plan."""
         return {"whole": [self.low, self.high]}
 
 
@@ -76,7 +76,7 @@ class Listed:
     axis: Axis
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Map numbers in [0, 1] to indices of the axis's list of values (as float64)."""
+        """Map ``shares``, numbers in [0, 1], to indices of the axis's list of values (as float64)."""
         count = len(self.axis.values)
         return np.minimum(np.floor(shares * count), count - 1)
 
@@ -89,7 +89,7 @@ class Listed:
         return self.axis.labels[int(drawn)]
 
     def describe(self) -> dict[str, Any]:
-        """Return {"values": labels of the listed values} for the description of a plan."""
+        """Return {"values": labels of the listed values}, which represents this list in a plan's JSON description."""
         return {"values": list(self.axis.labels)}
 
 

@@ -51,12 +51,12 @@ class Points(Design):
         return next((own_axis.labels for own_axis in self.axes if own_axis.path == path), ())
 
     def text(self) -> str:
-        """Return a short description: "4 points of protocol.ttl, radio.loss"."""
+        """Return a short description of the design, such as "4 points of protocol.ttl, radio.loss"."""
         return f"{len(self)} points of {', '.join(self.paths)}"
 
 
 def points(given: Iterable[Mapping[str, Any]]) -> Points:
-    """Return the plan of these points: a list of {path: value}, or a pandas frame with paths as columns.
+    """Return the plan of the ``given`` points: a list of {path: value}, or a DataFrame with paths as columns.
 
     All points must have the same paths. Raises ScenarioError for different paths, an empty list or a repeated point.
 
@@ -64,23 +64,23 @@ def points(given: Iterable[Mapping[str, Any]]) -> Points:
     2
     """
     to_dict: Any = getattr(given, "to_dict", None)
-    rows: Any = to_dict("records") if to_dict is not None and not isinstance(given, Mapping) else given
-    if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
+    point_mappings: Any = to_dict("records") if to_dict is not None and not isinstance(given, Mapping) else given
+    if isinstance(point_mappings, (str, bytes, Mapping)) or not isinstance(point_mappings, Iterable):
         raise ScenarioError(f'points are {given!r:.80}; they must be a list such as [{{"protocol.ttl": 3}}]')
-    rows = list(rows)
-    if not rows:
+    point_mappings = list(point_mappings)
+    if not point_mappings:
         raise ScenarioError("the list of points is empty; a sweep needs at least one")
-    for point_number, row in enumerate(rows):
-        if not isinstance(row, Mapping) or not row:
+    for point_number, point_mapping in enumerate(point_mappings):
+        if not isinstance(point_mapping, Mapping) or not point_mapping:
             raise ScenarioError(
-                f'point {point_number} is {row!r:.80}; it must be a mapping such as {{"protocol.ttl": 3}}'
+                f'point {point_number} is {point_mapping!r:.80}; it must be a mapping such as {{"protocol.ttl": 3}}'
             )
-        if row.keys() != rows[0].keys():
-            paths, first_paths = (", ".join(map(str, point)) for point in (row, rows[0]))
+        if point_mapping.keys() != point_mappings[0].keys():
+            paths, first_paths = (", ".join(map(str, point)) for point in (point_mapping, point_mappings[0]))
             raise ScenarioError(
                 f"point {point_number} has the paths {paths}, point 0 has {first_paths}; they must be the same"
             )
-    return _parallel({path: [row[path] for row in rows] for path in rows[0]})
+    return _parallel({path: [point_mapping[path] for point_mapping in point_mappings] for path in point_mappings[0]})
 
 
 def zipped(over: Mapping[str, Any]) -> Points:

@@ -84,7 +84,7 @@ class PairedSeeds(Design):
         return evenly(self._count, PROBES // 10)
 
     def text(self) -> str:
-        """Return a short description: "seed, topology (30)"."""
+        """Return a short description of the design, such as "seed, topology (30)"."""
         return f"{', '.join(self.paths)} ({self._count})"
 
 
@@ -143,7 +143,9 @@ def paired_seeds(
         makers["topology"] = _network_maker(topology)
     if workload is not None:
         if not callable(workload):
-            raise ScenarioError(f"workload is {workload!r:.80}; it must be a function from a seed to a workload")
+            raise ScenarioError(
+                f"the argument `workload` is {workload!r:.80}; it must be a function from a seed to a workload"
+            )
         makers["workload"] = workload
     return PairedSeeds(count, first, makers)
 
@@ -166,7 +168,8 @@ def _network_maker(topology: Any) -> Callable[[int], nx.DiGraph]:
         return RedrawnNetwork(dict(recipe))
     if not callable(topology):
         raise ScenarioError(
-            f"topology is {topology!r:.80}; it must be a random network or a function from a seed to a network"
+            f"the argument `topology` is {topology!r:.80}; "
+            "it must be a random network or a function from a seed to a network"
         )
     return topology
 
@@ -193,23 +196,25 @@ def paired_differences(
     """
     import pandas as pd
 
-    frame = _checked_frame(table, y, by, x)
-    by_values = list(dict.fromkeys(frame[by]))
+    runs = _checked_frame(table, y, by, x)
+    by_values = list(dict.fromkeys(runs[by]))
     baseline = by_values[0] if baseline is None else baseline
     if baseline not in by_values:
-        raise ParameterError(f"baseline is {baseline!r}; it must be one of {', '.join(map(str, by_values))}")
+        raise ParameterError(
+            f"the argument `baseline` is {baseline!r}; it must be one of {', '.join(map(str, by_values))}"
+        )
     other_axes = list(dict.fromkeys(("seed", *(path for path in table.axes if path != by))))
-    metric_values = frame.set_index([by, *other_axes])[y]
+    metric_values = runs.set_index([by, *other_axes])[y]
     base_values = metric_values.loc[baseline]
-    rows = []
+    difference_rows = []
     for by_value in by_values:
         pairs = pd.concat([metric_values.loc[by_value], base_values], axis=1, keys=["one", "base"]).dropna()
         groups: Any = [((), pairs)] if x is None else pairs.groupby(level=x, sort=False)
         for x_value, group in groups if by_value != baseline else ():
             x_cells = () if x is None else (x_value,)
-            rows.append((by_value, *x_cells, *_compare(group["one"].tolist(), group["base"].tolist())))
+            difference_rows.append((by_value, *x_cells, *_compare(group["one"].tolist(), group["base"].tolist())))
     columns = ["difference", "low", "high", "pairs", "unpaired_low", "unpaired_high"]
-    return pd.DataFrame(rows, columns=[by, *([] if x is None else [x]), *columns])
+    return pd.DataFrame(difference_rows, columns=[by, *([] if x is None else [x]), *columns])
 
 
 def _compare(group: list[float], base: list[float]) -> tuple[float, ...]:
@@ -219,17 +224,20 @@ def _compare(group: list[float], base: list[float]) -> tuple[float, ...]:
 
 
 def _welch_half(group: list[float], base: list[float]) -> float:
-    """Return the half-width of Welch's 95 % interval for the difference of the means of two equally large groups."""
+    """Return the half-width of Welch's 95 % interval for the difference of the means of two equally large groups.
+
+    ``group`` and ``base`` are the values of the two groups.
+    """
     from scipy.stats import t
 
-    count = len(group)
-    if count < 2:
+    run_count = len(group)
+    if run_count < 2:
         return float("nan")
-    mean_variances = [_variance(values_) / count for values_ in (group, base)]
+    mean_variances = [_variance(values_) / run_count for values_ in (group, base)]
     variance_sum = sum(mean_variances)
     if variance_sum == 0:
         return 0.0
-    freedom = variance_sum**2 / sum(mean_variance**2 / (count - 1) for mean_variance in mean_variances)
+    freedom = variance_sum**2 / sum(mean_variance**2 / (run_count - 1) for mean_variance in mean_variances)
     return float(t.ppf(0.975, freedom)) * variance_sum**0.5
 
 
@@ -239,12 +247,12 @@ def _variance(numbers: list[float]) -> float:
 
 
 def _checked_frame(table: Any, y: str, by: str, x: str | None) -> pd.DataFrame:
-    frame = table.to_pandas()
-    for name in (by,) if x is None else (by, x):
-        if name not in table.axes:
+    runs = table.to_pandas()
+    for axis_path in (by,) if x is None else (by, x):
+        if axis_path not in table.axes:
             names_text = ", ".join(table.axes)
             raise ParameterError(
-                f"{name!r} was not varied in this sweep{meant(name, table.axes)}; its axes are {names_text}"
+                f"{axis_path!r} was not varied in this sweep{meant(axis_path, table.axes)}; its axes are {names_text}"
             )
     if by == x:
         raise ParameterError(f"the arguments `x` and `by` are both {x!r}; they must be different")
@@ -253,4 +261,4 @@ def _checked_frame(table: Any, y: str, by: str, x: str | None) -> pd.DataFrame:
         raise ParameterError(
             f"{y!r} is not a metric of this sweep{meant(y, table.metrics)}; its metrics are {names_text}"
         )
-    return frame
+    return runs

@@ -68,13 +68,17 @@ def repeats_of(choice: int | Design | Mapping[str, Any]) -> Design:
     design = design_of(choice)
     if "seed" not in design.paths:
         raise ScenarioError(
-            f"seeds is a plan of {design.text()}; it must vary the seed, as wb.plans.paired_seeds(30) does"
+            f"the argument `seeds` is a plan of {design.text()}; "
+            "it must vary the seed, as wb.plans.paired_seeds(30) does"
         )
     return design
 
 
 def checked_number(name: str, value: Any, low: int, high: int) -> int:
-    """Return a value as int. Raises ScenarioError unless it is a whole number from ``low`` to ``high``."""
+    """Return ``value`` as int. Raises ScenarioError unless it is a whole number from ``low`` to ``high``.
+
+    ``name`` is the name of the argument in the message.
+    """
     if not is_whole(value) or not low <= value <= high:
-        raise ScenarioError(f"{name} is {value!r:.60}; it must be a whole number from {low} to {high}")
+        raise ScenarioError(f"the argument `{name}` is {value!r:.60}; it must be a whole number from {low} to {high}")
     return int(value)

@@ -62,13 +62,14 @@ class Sampled(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        They contain each value that was drawn from a list at least once, and further points at even distances.
+        These points contain each value that was drawn from a list at least once. Further points at even distances are
+        added.
         """
-        numbers = set(evenly(len(self), PROBES))
+        probe_numbers = set(evenly(len(self), PROBES))
         for domain, column in zip(self._domains, self.drawn.T, strict=True):
             if isinstance(domain, Listed):
-                numbers |= set(np.unique(column, return_index=True)[1].tolist())
-        return sorted(numbers)
+                probe_numbers |= set(np.unique(column, return_index=True)[1].tolist())
+        return sorted(probe_numbers)
 
     def describe(self) -> dict[str, Any]:
         """Return the name of the method ("design"), the seed of the draws, and each parameter's domain ("over")."""
@@ -81,7 +82,7 @@ class Sampled(Design):
         return domain.axis.labels if isinstance(domain, Listed) else ()
 
     def text(self) -> str:
-        """Return a short description: "50 points of protocol.ttl, radio.loss (latin_hypercube)"."""
+        """Return a short description of the design: "50 points of protocol.ttl, radio.loss (latin_hypercube)"."""
         return f"{len(self)} points of {', '.join(self.paths)} ({self._how})"
 
 
@@ -112,16 +113,18 @@ def random(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     100
     """
     domains = _check(count, over, seed)
-    key = np.uint64(draws.make_key(seed, _PURPOSE))
+    draw_key = np.uint64(draws.make_key(seed, _PURPOSE))
     counters = np.arange(1, count * len(domains) + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        random_bits = array_draws.mix64(key + counters * np.uint64(draws.GOLDEN))
+        random_bits = array_draws.mix64(draw_key + counters * np.uint64(draws.GOLDEN))
     shares = (random_bits >> np.uint64(11)).astype(np.float64) / 2.0**53
     return _make_design(domains, shares.reshape(count, len(domains)), "random", seed)
 
 
 def latin_hypercube(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     """Return ``count`` points that are spread evenly over the range of each single parameter.
+
+    ``over`` is {path of a parameter: range or list of values}. ``seed`` determines the random points.
 
     >>> len(latin_hypercube(100, {"radio.loss": between(0.0, 0.3), "protocol.ttl": whole(3, 12)}) * seeds(10))
     1000
@@ -147,7 +150,8 @@ def sobol(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     if count & (count - 1):
         lower_power = 1 << (count.bit_length() - 1)
         raise ScenarioError(
-            f"sobol: count is {count}; it must be a power of two, such as {lower_power} or {2 * lower_power}"
+            f"sobol: the argument `count` is {count}; "
+            f"it must be a power of two, such as {lower_power} or {2 * lower_power}"
         )
     return _make_design(domains, qmc.Sobol(d=len(domains), rng=seed).random(count), "sobol", seed)
 
@@ -156,7 +160,7 @@ def _check(count: Any, over: Any, seed: Any) -> dict[str, Domain]:
     if not is_whole(count) or not 1 <= count <= MOST_POINTS:
         raise ScenarioError(f"the number of points is {count!r:.60}; it must be a whole number from 1 to {MOST_POINTS}")
     if not is_whole(seed) or seed < 0:
-        raise ScenarioError(f"seed is {seed!r:.60}; it must be a whole number from 0")
+        raise ScenarioError(f"the argument `seed` is {seed!r:.60}; it must be a whole number from 0")
     return domains_of(over)
 
 

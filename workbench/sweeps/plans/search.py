@@ -111,8 +111,8 @@ class Search:
             study = optuna.create_study(sampler=sampler, direction="minimize" if self._is_least else "maximize")
             while len(points) < self._trials:
                 new_trials = [study.ask() for _ in range(min(self._at_once, self._trials - len(points)))]
-                values = [[_suggest(trial, *item) for item in self._domains.items()] for trial in new_trials]
-                points = np.vstack([points, values])
+                suggested_points = [[_suggest(trial, *item) for item in self._domains.items()] for trial in new_trials]
+                points = np.vstack([points, suggested_points])
                 table, means = self._evaluate(points, out, runner, progress)
                 for trial, trial_means in zip(new_trials, means[-len(new_trials) :], strict=True):
                     self._report(study, optuna, trial, trial_means)
@@ -157,7 +157,7 @@ class Search:
             for trial_means in means
         ]
         is_feasible = [complete and violation <= 0 for complete, violation in zip(is_complete, excesses, strict=True)]
-        rows = [
+        trial_rows = [
             {**design.labels(number), **trial_means, "is_feasible": feasible}
             for number, (trial_means, feasible) in enumerate(zip(means, is_feasible, strict=True))
         ]
@@ -167,7 +167,7 @@ class Search:
         best_number = (min if self._is_least else max)(feasible_numbers, key=lambda number: means[number][self._metric])
         overrides = design.overrides(best_number)
         ordered_overrides = dict(sorted(overrides.items(), key=lambda override: override[0].count(".")))
-        return SearchResult(overrides, self._scenario.replace(**ordered_overrides), pd.DataFrame(rows), table)
+        return SearchResult(overrides, self._scenario.replace(**ordered_overrides), pd.DataFrame(trial_rows), table)
 
     def _raise_infeasible(self, means: list[dict[str, float]], is_complete: list[bool], excess: list[float]) -> None:
         complete_trials = [number for number, complete in enumerate(is_complete) if complete]
@@ -203,8 +203,8 @@ def search(
 
     ``over`` maps paths to `between`, `whole`, or a list. Metrics are means over ``seeds``: a number of seeds, or a plan
     such as `paired_seeds`. ``subject_to`` has constraints such as "delivery_ratio >= 0.95". ``at_once`` trials are
-    proposed and run together. ``seed`` makes the proposals reproducible. Needs optuna. Raises ScenarioError for an
-    invalid scenario or parameter.
+    proposed and run together. ``seed`` makes the proposals reproducible. ``engine`` and ``measure`` are those of
+    `Sweep`. Needs optuna. Raises ScenarioError for an invalid scenario or parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 30", every_s=1)]

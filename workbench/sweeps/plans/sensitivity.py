@@ -97,10 +97,10 @@ class Sensitivity:
         return f"Sensitivity({self._method}, {self._metric}, {len(self)} points: {self.design.text()})"
 
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SensitivityResult:
-        """Run all points and estimate the indices; arguments as for `Sweep.run`.
+        """Run all points and estimate the sensitivity indices; arguments as for `Sweep.run`.
 
-        If no run of a point has the metric, the sample with this point is left out, with a warning. Raises
-        WorkbenchError if too few samples remain, or if the metric is the same at all points.
+        If no run of a point has the metric, the sample (group of points) that contains it is left out, with a warning.
+        Raises WorkbenchError if too few samples remain, or if the metric is the same at all points.
         """
         table = self._rounds.run(self.design, out, runner, progress)
         runs = values_of(table, self._metric).reshape(-1, len(self._repeats))
@@ -158,8 +158,8 @@ def sensitivity(
 
     ``over`` maps paths to `between`, `whole`, or a list. ``samples`` is the number of Morris's trajectories (default
     10), or of Sobol's base points (default 64; a power of two). ``seeds`` is the number of runs of each point, or a
-    plan of seeds. ``seed`` makes the samples reproducible. Needs SALib. Raises ScenarioError for an invalid scenario or
-    parameter.
+    plan of seeds. ``seed`` makes the samples reproducible. ``engine`` and ``measure`` are those of `Sweep`. Needs
+    SALib. Raises ScenarioError for an invalid scenario or parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 30", every_s=1)]
@@ -171,7 +171,7 @@ def sensitivity(
     """
     domains = domains_of(over)
     if method not in _DEFAULT_SAMPLES:
-        raise ScenarioError(f"method is {method!r:.60}; it must be one of {', '.join(_DEFAULT_SAMPLES)}")
+        raise ScenarioError(f"the argument `method` is {method!r:.60}; it must be one of {', '.join(_DEFAULT_SAMPLES)}")
     if method == "morris" and len(domains) < 2:
         raise ScenarioError(
             "the argument `over` has one parameter; Morris's method needs at least two; for one, plot a sweep's metric"
@@ -180,7 +180,9 @@ def sensitivity(
         "samples", _DEFAULT_SAMPLES[method] if samples is None else samples, _LEAST_SAMPLES, _MOST_SAMPLES
     )
     if method == "sobol" and samples & (samples - 1):
-        raise ScenarioError(f"samples is {samples}; with method sobol it must be a power of two, such as 64 or 128")
+        raise ScenarioError(
+            f"the argument `samples` is {samples}; with method sobol it must be a power of two, such as 64 or 128"
+        )
     settings = {"method": method, "samples": samples, "seed": checked_number("seed", seed, 1, 2**31)}
     rounds = Rounds(scenario, engine, measure)
     analysis = Sensitivity(rounds, domains, repeats_of(seeds), metric, **settings)
@@ -200,8 +202,8 @@ def _salib(module: str) -> Any:
 def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np.ndarray:
     """Return the points to run as an array (points × parameters) of numbers from 0 to 1.
 
-    ``samples`` is the number of samples; the points of one sample are adjacent rows. ``problem`` is SALib's description
-    of the parameters.
+    ``problem`` is SALib's description of the parameters, ``method`` is "morris" or "sobol". ``samples`` is the number
+    of samples; the points of one sample are adjacent rows. ``seed`` determines the draws.
     """
     if method == "morris":
         return _salib("sample.morris").sample(problem, samples, num_levels=LEVELS, seed=seed)
@@ -211,7 +213,7 @@ def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np
 def _estimate(
     problem: dict[str, Any], method: str, shares: np.ndarray, point_means: np.ndarray, seed: int
 ) -> pd.DataFrame:
-    """Return a frame with a row per parameter and its sensitivity indices, the most important parameter first.
+    """Return a table with a row per parameter and its sensitivity indices, the most important parameter first.
 
     ``problem`` is SALib's description of the parameters. ``shares`` are the points in the unit cube, ``point_means`` is
     the metric at each point. ``seed`` is for the resampling that gives the intervals.
@@ -226,6 +228,6 @@ def _estimate(
         estimates = _salib("analyze.sobol").analyze(problem, point_means, calc_second_order=False, **resampling)
         salib_names = {"S1": "S1", "S1_half": "S1_conf", "ST": "ST", "ST_half": "ST_conf"}
     columns = {our_name: np.asarray(estimates[salib_name], float) for our_name, salib_name in salib_names.items()}
-    frame = pd.DataFrame({"parameter": problem["names"], **columns})
+    index_table = pd.DataFrame({"parameter": problem["names"], **columns})
     sort_column = "mu_star" if method == "morris" else "ST"
-    return frame.sort_values(sort_column, ascending=False, kind="stable").reset_index(drop=True)
+    return index_table.sort_values(sort_column, ascending=False, kind="stable").reset_index(drop=True)

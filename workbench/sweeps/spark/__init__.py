@@ -105,7 +105,7 @@ class SparkRunner:
 
 
 class _Jobs:
-    """The Spark jobs of one sweep; each job runs one share of its points.
+    """The Spark jobs of one sweep; each job runs one share (list of points).
 
     Spark is called from other threads, so that Ctrl-C in the main thread never interrupts a call to Java.
     """
@@ -169,13 +169,13 @@ class _Jobs:
             try:
                 table = future.result()
             except Exception as error:
-                rows = self._handle_lost(share, error, shares)
+                task_rows = self._handle_lost(share, error, shares)
             else:
                 self._lost_in_a_row = 0
                 shares.record_time(len(table), sum(table.column("task_s").to_pylist()))
-                rows = [self._with_scenario(row) for row in rows_from_table(table)]
-            if rows:
-                yield rows
+                task_rows = [self._with_scenario(row) for row in rows_from_table(table)]
+            if task_rows:
+                yield task_rows
 
     def _with_scenario(self, row: Row) -> Row:
         return failed_row(self._plan, row.number, row.error or "") if row.engine == NO_ENGINE else row
@@ -202,7 +202,7 @@ class _Jobs:
         return [failed_row(self._plan, number, f"the point's worker was lost {_TRIES} times ({cause})")]
 
     def doing(self) -> list[str]:
-        """Return a short text on each running task."""
+        """Return a short text for each task that Spark is running."""
         now_s = time.monotonic()
         return [f"{len(share)} points for {now_s - begin_s:.0f} s" for share, begin_s in list(self._sent.values())]
 

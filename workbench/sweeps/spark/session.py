@@ -38,7 +38,7 @@ _OUR_ERROR = f"{WorkbenchError.__module__}.{WorkbenchError.__qualname__}: "
 class Session:
     """The interface of a Spark session for sweeps: running and cancelling tasks, sending files to workers.
 
-    With ``is_here`` the session's workers are on this machine and can read its files.
+    ``is_here`` is True if the session's workers are on this machine and can read its files.
     """
 
     def __init__(self, spark: Any, is_here: bool) -> None:
@@ -46,7 +46,10 @@ class Session:
         self.is_here = is_here
 
     def run_task(self, group: str, mapper: Callable[..., Any], schema: pa.Schema) -> pa.Table:
-        """Run ``mapper`` by ``mapInArrow`` on one row, in the job group ``group``; return the resulting table."""
+        """Run ``mapper`` by ``mapInArrow`` on one row, in the job group ``group``; return the resulting table.
+
+        ``mapper`` is a function from an iterator of Arrow batches to another one; ``schema`` is that of its results.
+        """
         from pyspark.sql.pandas.types import from_arrow_schema
 
         self.set_group(group)
@@ -135,8 +138,8 @@ def _connect(master: str, config: Mapping[str, str]) -> Any:
     except ImportError:
         raise WorkbenchError(f"Spark Connect needs packages that are missing: {CONNECT_REMEDY}") from None
     builder = SparkSession.builder.remote(master)
-    for name, value in config.items():
-        builder = builder.config(name, value)
+    for setting_name, setting_value in config.items():
+        builder = builder.config(setting_name, setting_value)
     try:
         spark = builder.create()
         spark.range(1).count()  # `create` sends nothing to the server
@@ -185,7 +188,10 @@ def session(master: str, config: Mapping[str, str]) -> Any:
 
 
 def _start(master: str, settings: Mapping[str, str], output: IO[bytes]) -> None:
-    """Start Spark. The file ``output`` receives Java's output, for the caller's message if the start fails."""
+    """Start Spark with the URL ``master`` and the ``settings``.
+
+    The file ``output`` receives Java's output, for the caller's message if the start fails.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 

@@ -38,12 +38,12 @@ def package_file() -> Path:
     paths = [path for path in sorted(HOME.rglob("*")) if path.is_file() and not {*path.parts} & {*_LEFT_OUT}]
     contents = {path.relative_to(HOME.parent).as_posix(): path.read_bytes() for path in paths}
     sha = hashlib.sha256()
-    for name, content in contents.items():
-        sha.update(f"{name} {len(content)} ".encode() + content)
+    for file_name, file_content in contents.items():
+        sha.update(f"{file_name} {len(file_content)} ".encode() + file_content)
     path = Path(_folder().name, f"workbench-{sha.hexdigest()[:16]}.zip")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in contents.items():
-            archive.writestr(zipfile.ZipInfo(name, _ZIP_DATE), content, zipfile.ZIP_DEFLATED)
+        for file_name, file_content in contents.items():
+            archive.writestr(zipfile.ZipInfo(file_name, _ZIP_DATE), file_content, zipfile.ZIP_DEFLATED)
     return path
 
 
@@ -79,8 +79,10 @@ def task(
         folder = home if archive is None else unpack(archive)
         loaded_path = getattr(sys.modules.get("workbench"), "__file__", None)
         if loaded_path is None or Path(loaded_path) != Path(folder, "workbench", "__init__.py"):
-            for name in [name for name in sys.modules if name.partition(".")[0] == "workbench"]:
-                del sys.modules[name]
+            for module_name in [
+                module_name for module_name in sys.modules if module_name.partition(".")[0] == "workbench"
+            ]:
+                del sys.modules[module_name]
             sys.path.insert(0, folder)
         from workbench.sweeps.spark.worker import run_share
 
@@ -102,7 +104,7 @@ def _make_unpack() -> Callable[[str], str]:
 
         from pyspark import SparkFiles
 
-        name = archive.removesuffix(".zip")
+        folder_name = archive.removesuffix(".zip")
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "code")
         try:
             cache.mkdir(parents=True, exist_ok=True)
@@ -110,11 +112,11 @@ def _make_unpack() -> Callable[[str], str]:
             cache = Path(SparkFiles.getRootDirectory())
         if not os.access(cache, os.W_OK):
             cache = Path(SparkFiles.getRootDirectory())
-        folder = cache / name
+        folder = cache / folder_name
         with suppress(OSError):
             os.utime(folder)  # Another worker that removes old folders now keeps it.
             return str(folder)
-        draft = cache / f".{name}.{os.getpid()}"
+        draft = cache / f".{folder_name}.{os.getpid()}"
         with zipfile.ZipFile(SparkFiles.get(archive)) as archive_file:
             archive_file.extractall(draft)
         try:

@@ -28,8 +28,10 @@ def run_share(path: str, numbers: list[int], timeout_s: float | None) -> Iterato
     shares = _TimedShares(numbers, SHARE_S)
     try:
         while group.feed(shares):
-            for result in group.gather(shares):
-                batch = to_batch([_failed(result)]) if isinstance(result, Failure) else result
+            for batch_or_failure in group.gather(shares):
+                batch = (
+                    to_batch([_failed(batch_or_failure)]) if isinstance(batch_or_failure, Failure) else batch_or_failure
+                )
                 seconds, shares.seconds = shares.seconds / len(batch), 0.0
                 yield batch.append_column("task_s", pa.array([seconds] * len(batch), pa.float64()))
     except BaseException:
@@ -43,7 +45,7 @@ class _TimedShares(Shares):
     seconds = 0.0
 
     def record_time(self, points: int, seconds: float) -> None:
-        """Record that ``points`` finished points of the sweep took ``seconds``."""
+        """Record that ``points`` finished points took ``seconds``, and add ``seconds`` to the total of this task."""
         super().record_time(points, seconds)
         self.seconds += seconds
 
@@ -56,11 +58,14 @@ _groups: dict[tuple[str, float | None], ProcessGroup] = {}
 
 
 def _group_for(path: str, timeout_s: float | None) -> ProcessGroup:
-    """Return a group of one process that runs points of the plan in the file ``path``; it is kept for later tasks."""
-    key = Path(path).name, timeout_s
-    if key not in _groups:
+    """Return a group of one process that runs points of the plan in the file ``path``.
+
+    ``timeout_s`` is the longest time of a point in seconds, None for no limit. The group is kept for later tasks.
+    """
+    group_key = Path(path).name, timeout_s
+    if group_key not in _groups:
         for group in _groups.values():
             group.release()
         _groups.clear()
-        _groups[key] = ProcessGroup(1, Path(path).read_bytes(), timeout_s)
-    return _groups[key]
+        _groups[group_key] = ProcessGroup(1, Path(path).read_bytes(), timeout_s)
+    return _groups[group_key]

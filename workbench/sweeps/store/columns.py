@@ -1,6 +1,6 @@
 """Conversion of a sweep's rows to columns of Parquet files. Column names are accepted by SQL.
 
-A column has the same type in all files of a folder. The columns `FIRST` always exist. Then follow the parameters of
+A column has the same type in all files of a folder. The columns in `FIRST` always exist. Then follow the parameters of
 the row's scenario, varied or not: a path with underscores for dots ("protocol.ttl" -> protocol_ttl). Numbers, booleans
 and texts have separate columns: radio_loss has numbers, radio_loss_text has texts such as "links". Then follow the
 metrics, and the scenario as JSON.
@@ -53,7 +53,7 @@ Origin = tuple[str, str, str]  # METRIC or PARAMETER, the metric's name or the p
 
 
 class Columns:
-    """The columns for parameters and metrics in a folder of results: stored columns, and those that new rows need.
+    """The columns for parameters and metrics in a folder of results: stored columns, and columns that new rows need.
 
     The columns `FIRST` and `LAST`, which every folder has, are not among them. The *origin* of a column is (METRIC or
     PARAMETER, the metric's name or the parameter's path, the kind of value).
@@ -69,21 +69,23 @@ class Columns:
         return len(self._origins)
 
     def merge(self, origins: Mapping[str, Any], source: str) -> None:
-        """Add the columns of a file. ``origins`` is {name of a column: (role, metric or parameter, kind of value)}.
+        """Add the columns of a result file to the known columns of its folder.
 
+        ``origins`` is {name of a column: (role, metric or parameter, kind of value)}; the role is METRIC or PARAMETER.
         ``source`` is the path of the file for messages.
 
         Raises DataError if the folder has a column of the same name and a different origin.
         """
-        for name, stored_origin in origins.items():
+        for column_name, stored_origin in origins.items():
             origin = (str(stored_origin[0]), str(stored_origin[1]), str(stored_origin[2]))
-            if self._origins.setdefault(name, origin) != origin:
+            if self._origins.setdefault(column_name, origin) != origin:
                 raise DataError(
-                    f"{source}: the column {name} has another parameter, metric or type than in other files; remove "
+                    f"{source}: the column {column_name} has another parameter, metric or type than in other files; "
+                    "remove "
                     "this file and run the sweep again"
                 )
-            self._names.setdefault(origin, name)
-            self._taken.add(name.lower())
+            self._names.setdefault(origin, column_name)
+            self._taken.add(column_name.lower())
 
     def origins(self) -> dict[str, Origin]:
         """Return {name of a column: origin}; an origin is (role, metric or parameter, kind of value)."""
@@ -119,11 +121,11 @@ class Columns:
         ):
             plain_name = f"{plain_name}_{kind}"
         # Names in SQL ignore case.
-        name, count = plain_name, 1
-        while name.lower() in self._taken:
-            count += 1
-            name = f"{plain_name}_{count}"
-        return name
+        column_name, suffix_number = plain_name, 1
+        while column_name.lower() in self._taken:
+            suffix_number += 1
+            column_name = f"{plain_name}_{suffix_number}"
+        return column_name
 
     def cells(self, plan: Plan, row: Row, point: str, key: str) -> dict[str, Any]:
         """Return {column: value} for a result row, without missing values.
@@ -131,7 +133,11 @@ class Columns:
         ``point`` is the key of the row's point (`Plan.point_key`), ``key`` the key of its result (`Plan.key`).
         """
         cells = {
-            **{name: value for name, value in row._asdict().items() if name in FIRST or name in LAST},
+            **{
+                metric_name: value
+                for metric_name, value in row._asdict().items()
+                if metric_name in FIRST or metric_name in LAST
+            },
             "point": point,
             "key": key,
             "seed": stored_seed(row.seed),
@@ -139,12 +145,15 @@ class Columns:
             "measure": user_code.name_of(plan.measure) or None,
         }
         cells.update(self._parameters(plan, row))
-        for name, number in row.metrics.items():
-            cells[self.name(METRIC, name, _NUMBER)] = number
+        for metric_name, number in row.metrics.items():
+            cells[self.name(METRIC, metric_name, _NUMBER)] = number
         return cells
 
     def _parameters(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return {column: value} for the parameters of a row's scenario; rows that differ only in the seed share it."""
+        """Return {column: value} for the parameters of a row's scenario.
+
+        Rows that differ only in the seed get the same dictionary.
+        """
         document_head, _, document_tail = row.document.rpartition(_SEED)
         labels = tuple(repr(label) for path, label in plan.labels(row.number).items() if path != "seed")
         cache_key = (plan.paths, document_head, document_tail.lstrip("-0123456789"), labels)
@@ -152,9 +161,11 @@ class Columns:
             if len(self._parameter_cells) >= _MOST_CACHED:
                 self._parameter_cells.clear()
             cells = self._parameter_cells[cache_key] = {}
-            for path, value in parameters(plan, row):
-                kind = _kind(value)
-                cells[self.name(PARAMETER, path, kind)] = float(value) if kind == _NUMBER else value
+            for path, parameter_value in parameters(plan, row):
+                value_kind = _kind(parameter_value)
+                cells[self.name(PARAMETER, path, value_kind)] = (
+                    float(parameter_value) if value_kind == _NUMBER else parameter_value
+                )
         return self._parameter_cells[cache_key]
 
     def metrics(self) -> dict[str, str]:
@@ -173,7 +184,7 @@ class Columns:
         return pa.table(arrays, schema=schema)
 
     def widen(self, table: pa.Table) -> pa.Table:
-        """Return ``table``, the rows of a file, with all columns of the folder: columns that it lacks are added."""
+        """Return ``table``, the rows of a file, with all columns of the folder; missing columns are added."""
         schema = self.schema()
         column_names, errors = set(table.column_names), table.column("error").to_pylist()
         arrays = [
@@ -203,18 +214,18 @@ def stored_seed(seed: int) -> int | None:
 def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:
     """Yield (path, value) for all parameters of a point's scenario.
 
-    A value is a number, a boolean or a text. A list or an object is given as JSON text. If the user has named a value,
-    the name is given: instead of a list or an object, and in addition to any other value. Varied networks, protocols,
-    radios and workloads are given as their labels.
+    A value is a number, a boolean or a text. A list or an object is given as JSON text. If the user has named a list or
+    an object, its name is given instead. For any other named value, both the value and the name are given. Varied
+    networks, protocols, radios and workloads are given as their labels.
     """
     labels = plan.labels(row.number)
-    for path, value in _settings(json.loads(row.document), labels) if row.document else ():
+    for path, parameter_value in _settings(json.loads(row.document), labels) if row.document else ():
         label = labels.get(path)
-        is_named = isinstance(label, str) and label != value
-        if isinstance(value, (bool, int, float, str)):
-            yield path, value
-        elif value is not None and not is_named:
-            yield path, json.dumps(value)
+        is_named = isinstance(label, str) and label != parameter_value
+        if isinstance(parameter_value, (bool, int, float, str)):
+            yield path, parameter_value
+        elif parameter_value is not None and not is_named:
+            yield path, json.dumps(parameter_value)
         if is_named:
             yield path, label
     for path, label in labels.items():
@@ -232,14 +243,14 @@ def _settings(document: dict[str, Any], varied: Iterable[str]) -> Iterator[tuple
     """
     yield "duration_s", document["duration_s"]
     for section in ("protocol", "radio"):
-        for name, value in document[section].items():
-            yield f"{section}.{name}", value
+        for setting_name, setting_value in document[section].items():
+            yield f"{section}.{setting_name}", setting_value
     varied_items = {int(path.split(".")[1]) for path in varied if path.startswith("workload.")}
     for number, item in enumerate(document["workload"]):
         if number < _MOST_ITEMS or number in varied_items:
-            ((_, fields),) = item.items()
-            for name, value in fields.items():
-                yield f"workload.{number}.{name}", value
+            ((_, item_fields),) = item.items()
+            for setting_name, setting_value in item_fields.items():
+                yield f"workload.{number}.{setting_name}", setting_value
 
 
 def _kind(value: Any) -> str:

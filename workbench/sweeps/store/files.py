@@ -34,10 +34,10 @@ class File:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        content = _read(path)
-        if path.name != _file_name(content):
-            raise _wrong_file_error(path, content)
-        self._parquet = pq.ParquetFile(pa.BufferReader(content))
+        file_content = _read(path)
+        if path.name != _file_name(file_content):
+            raise _wrong_file_error(path, file_content)
+        self._parquet = pq.ParquetFile(pa.BufferReader(file_content))
         self.schema: pa.Schema = self._parquet.schema_arrow
         if self.schema.metadata.get(LAYOUT) != VERSION:
             raise DataError(
@@ -47,7 +47,10 @@ class File:
 
     @property
     def origins(self) -> dict[str, Any]:
-        """The origin of each column of a parameter or metric: {column: [role, name or path, kind of value]}."""
+        """The origin of each column with a parameter or metric: {column: [role, subject, kind of value]}.
+
+        The role is METRIC or PARAMETER; the subject is the metric's name or the parameter's path.
+        """
         return json.loads(self.schema.metadata[COLUMNS])
 
     @property
@@ -93,16 +96,16 @@ def write(folder: Path, table: pa.Table, replaced: Iterable[Path] = ()) -> Path 
 
     If the table is empty, only remove the replaced files, and return None.
     """
-    draft, content = None, b""
+    draft, file_content = None, b""
     try:
         if len(table):
-            content = _to_parquet(table)
-            draft = folder / f"_new-{checksum(content)}.draft"
-            _write_to_disk(draft, content)
+            file_content = _to_parquet(table)
+            draft = folder / f"_new-{checksum(file_content)}.draft"
+            _write_to_disk(draft, file_content)
         for path in replaced:
-            if path.name != _file_name(content):
+            if path.name != _file_name(file_content):
                 path.unlink(missing_ok=True)
-        return None if draft is None else draft.replace(folder / _file_name(content))
+        return None if draft is None else draft.replace(folder / _file_name(file_content))
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {error.strerror}") from None
 
@@ -113,13 +116,16 @@ def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
     The rows are None if the draft is incomplete; then the files that the draft should replace still exist.
     """
     for path in sorted(folder.glob(DRAFTS)):
-        content = _read(path)
-        is_whole = path.name == f"_new-{checksum(content)}.draft"
-        yield path, pq.read_table(pa.BufferReader(content)) if is_whole else None
+        draft_content = _read(path)
+        is_whole = path.name == f"_new-{checksum(draft_content)}.draft"
+        yield path, pq.read_table(pa.BufferReader(draft_content)) if is_whole else None
 
 
 def write_whole(folder: Path, name: str, content: bytes) -> None:
-    """Write a small file atomically. Raises DataError if it cannot be written."""
+    """Write ``content`` into the file ``name`` of a folder atomically.
+
+    Raises DataError if it cannot be written.
+    """
     draft = folder / f".{name}.{socket.gethostname()}.{os.getpid()}{_DRAFT}"
     try:
         _write_to_disk(draft, content)

@@ -65,9 +65,10 @@ class FolderStore:
         self._traces: TraceStore | None = None  # None unless the plan keeps traces
 
     def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
-        """Return {number of a point: its stored row}; with ``retry`` the rows of failed points are left out.
+        """Open the folder for a plan and return {number of a point (scenario of the sweep): its stored row}.
 
-        Raises DataError for a damaged file, and for a Parquet file that no sweep has written.
+        If ``retry`` is True, the rows of failed points are left out. Raises DataError for a damaged file, and for a
+        Parquet file that no sweep has written.
         """
         self._plan, self._retry = plan, retry
         if plan.keeps_traces:
@@ -105,19 +106,19 @@ class FolderStore:
         rows = list(rows)
         if self._traces is not None:
             self._traces.add(rows)  # Traces before rows, because a point with a row counts as done.
-        lines: list[Any] = []
-        for row in rows:
-            point = self._plan.point_key(row.number)
-            key = self._plan.key(row.scenario, row.code) if row.scenario else point
-            if key not in self._keys:
-                self._keys.add(key)
-                lines.append(["row", self._columns.cells(self._plan, row, point, key)])
-                self._unwritten.append(lines[-1][1])
-                self._unwritten_B += len(row.document)
+        journal_lines: list[Any] = []
+        for point_row in rows:
+            point_key = self._plan.point_key(point_row.number)
+            result_key = self._plan.key(point_row.scenario, point_row.code) if point_row.scenario else point_key
+            if result_key not in self._keys:
+                self._keys.add(result_key)
+                journal_lines.append(["row", self._columns.cells(self._plan, point_row, point_key, result_key)])
+                self._unwritten.append(journal_lines[-1][1])
+                self._unwritten_B += len(point_row.document)
         if len(self._columns) > self._journaled_columns:
-            lines.insert(0, ["columns", self._columns.origins()])
+            journal_lines.insert(0, ["columns", self._columns.origins()])
             self._journaled_columns = len(self._columns)
-        self._journal.add(lines)
+        self._journal.add(journal_lines)
         if time.perf_counter() - self._flushed_s >= FLUSH_S or self._unwritten_B >= _FLUSH_B:
             self._flush()
 
@@ -144,11 +145,11 @@ class FolderStore:
             table = file.columns([*FIRST, *_metrics_of(file.origins)])
             self._note_duplicates(file.path, table.column("key").to_pylist())
             path_and_table.append((file.path, table))
-        numbers = self._numbers([table for _, table in path_and_table])
-        rows: dict[int, Row] = {}
+        numbers_by_key = self._numbers([table for _, table in path_and_table])
+        row_by_number: dict[int, Row] = {}
         for path, table in path_and_table:
-            rows.update(self._rows_of_table(path, table, numbers))
-        return rows
+            row_by_number.update(self._rows_of_table(path, table, numbers_by_key))
+        return row_by_number
 
     def _note_duplicates(self, path: Path, keys: list[str]) -> None:
         for index, key in enumerate(keys):
@@ -157,75 +158,75 @@ class FolderStore:
             self._keys.add(key)
 
     def _numbers(self, tables: list[pa.Table]) -> dict[str, list[int]]:
-        """Return {key of a stored row: numbers of the plan's points whose result the row is}.
+        """Return {key of a stored row: numbers of the plan's points that have this row as their result}.
 
         ``tables`` are the tables of the folder's files. Each point has its own key (`Plan.point_key`). A point whose
         result another plan may have stored also has the key of this result (`Plan.key`).
         """
         if not tables:
             return {}
-        numbers: dict[str, list[int]] = {}
+        numbers_by_key: dict[str, list[int]] = {}
         for number in range(len(self._plan)):
-            numbers.setdefault(self._plan.point_key(number), []).append(number)
+            numbers_by_key.setdefault(self._plan.point_key(number), []).append(number)
         stored_points = {point for table in tables for point in table.column("point").to_pylist()}
-        candidates = {code_and_seed for table in tables for code_and_seed in self._candidates(table, numbers)}
+        candidates = {code_and_seed for table in tables for code_and_seed in self._candidates(table, numbers_by_key)}
         if candidates:
             for number in [
                 number
-                for point, point_numbers in numbers.items()
+                for point, point_numbers in numbers_by_key.items()
                 if point not in stored_points
                 for number in point_numbers
             ]:
                 if (self._plan.code_of(number), stored_seed(self._plan.seed_of(number))) in candidates:
                     with suppress(*WRONG):
                         scenario = self._plan.scenario_of(number)
-                        key = self._plan.key(scenario.hash, self._plan.codes.digest(scenario.protocol))
-                        numbers.setdefault(key, []).append(number)
-        return numbers
+                        result_key = self._plan.key(scenario.hash, self._plan.codes.digest(scenario.protocol))
+                        numbers_by_key.setdefault(result_key, []).append(number)
+        return numbers_by_key
 
     def _candidates(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
         """Return (digest of the code, seed) of the rows of other plans that may be results of this plan's points.
 
-        ``table`` has stored rows, ``numbers`` the keys of this plan's points. A row qualifies if it has the engine and
-        the measure of this plan. The caller builds only scenarios of points with one of these codes and seeds, because
-        building a scenario takes a tenth of a millisecond.
+        ``table`` has stored rows, ``numbers`` is {key of a row: numbers of this plan's points}. A row qualifies if it
+        has the engine and the measure of this plan. The caller builds only scenarios of points with one of these codes
+        and seeds, because building a scenario takes a tenth of a millisecond.
         """
         measure = user_code.name_of(self._plan.measure) or None
-        rows = zip(*(table.column(name).to_pylist() for name in _CANDIDATE_COLUMNS), strict=True)
+        candidate_rows = zip(*(table.column(name).to_pylist() for name in _CANDIDATE_COLUMNS), strict=True)
         return {
             (code, seed)
-            for point, engine, row_measure, code, seed in rows
+            for point, engine, row_measure, code, seed in candidate_rows
             if (engine, row_measure) == (self._plan.engine, measure) and point not in numbers
         }
 
     def _rows_of_table(self, path: Path, table: pa.Table, numbers: dict[str, list[int]]) -> Iterator[tuple[int, Row]]:
         """Yield (number of a point, its row) for the plan's points in the table of the file ``path``.
 
-        ``numbers`` is {key of a stored row: numbers of the plan's points whose result the row is}.
+        ``numbers`` is {key of a stored row: numbers of the plan's points that have this row as their result}.
         """
-        rows = zip(*(table.column(name).to_pylist() for name in ("point", "key", "error")), strict=True)
+        stored_cells = zip(*(table.column(name).to_pylist() for name in ("point", "key", "error")), strict=True)
         index_and_number = []
-        for index, (point, key, error) in enumerate(rows):
-            matching_numbers = numbers.get(point) or numbers.get(key) or ()
+        for row_index, (point_key, result_key, error) in enumerate(stored_cells):
+            matching_numbers = numbers.get(point_key) or numbers.get(result_key) or ()
             if matching_numbers and error is not None and self._retry:
-                self._rows_to_drop[path].add(index)
+                self._rows_to_drop[path].add(row_index)
             else:
-                index_and_number += [(index, number) for number in matching_numbers]
+                index_and_number += [(row_index, number) for number in matching_numbers]
         if not index_and_number:
             return
-        table = table.take([index for index, _ in index_and_number])
+        table = table.take([row_index for row_index, _ in index_and_number])
         metrics = [
             (metric, table.column(name).to_pylist(), metric.startswith(COUNTS))
             for name, metric in self._columns.metrics().items()
             if name in table.column_names
         ]
-        rows = zip(*(_values(table.column(name)) for name in _ROW_COLUMNS), strict=True)
-        for index, ((_, number), (seed, *cells)) in enumerate(zip(index_and_number, rows, strict=True)):
+        stored_cells = zip(*(_values(table.column(name)) for name in _ROW_COLUMNS), strict=True)
+        for row_index, ((_, number), (seed, *cells)) in enumerate(zip(index_and_number, stored_cells, strict=True)):
             # Runs omit counts of 0; nulls are metrics that this run does not have.
             row_metrics = {
-                metric: values[index]
+                metric: values[row_index]
                 for metric, values, is_count in metrics
-                if values[index] is not None and (values[index] or not is_count)
+                if values[row_index] is not None and (values[row_index] or not is_count)
             }
             scenario, code, engine, versions, wall_s, compile_s, error = cells
             if self._traces is not None and error is None and (scenario, code) not in self._traces.keys:
@@ -274,7 +275,7 @@ class FolderStore:
                 yield content
 
     def _write_description(self) -> None:
-        """Write a JSON file that describes the sweep, unless the folder has it already."""
+        """Write a JSON file that describes the sweep into the folder, unless the folder has one already."""
         plan = self._plan
         description = {
             "what": _FOLDER_PURPOSE,
@@ -285,10 +286,10 @@ class FolderStore:
             **plan.design.describe(),
             "scenario": json.loads(plan.scenario.to_json()),
         }
-        content = (json.dumps(description, indent=2, ensure_ascii=False) + "\n").encode()
-        name = f"_sweep-{files.checksum(content)}.json"
-        if not (self._folder / name).exists():
-            files.write_whole(self._folder, name, content)
+        description_json = (json.dumps(description, indent=2, ensure_ascii=False) + "\n").encode()
+        file_name = f"_sweep-{files.checksum(description_json)}.json"
+        if not (self._folder / file_name).exists():
+            files.write_whole(self._folder, file_name, description_json)
 
     # Writing
 
@@ -362,7 +363,10 @@ class MemoryStore:
         self._rows: dict[str, Row] = {}
 
     def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
-        """Return {number of a point: its stored row}; with ``retry`` the rows of failed points are left out."""
+        """Open the store for a plan and return {number of a point (scenario of the sweep): its stored row}.
+
+        If ``retry`` is True, the rows of failed points are left out.
+        """
         self._plan = plan
         if not self._rows:
             return {}
@@ -374,7 +378,10 @@ class MemoryStore:
         }
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Return ``rows``, which `open` returned: no other sweep can have added rows to this store meanwhile."""
+        """Begin to add rows, and return ``rows``, which `open` returned.
+
+        The rows are complete, because no other sweep can have added rows to this store meanwhile.
+        """
         return rows
 
     def add(self, rows: Iterable[Row]) -> None:

@@ -36,8 +36,8 @@ class Journal:
             if self._file is None:
                 self._file = self._path.open("wb")
             for line in lines:
-                text = json.dumps(line).encode()
-                self._file.write(checksum(text).encode() + b" " + text + b"\n")
+                line_json = json.dumps(line).encode()
+                self._file.write(checksum(line_json).encode() + b" " + line_json + b"\n")
             self._file.flush()
         except OSError as error:
             raise DataError(f"{self._path} cannot be written: {error.strerror}") from None

@@ -175,18 +175,18 @@ class Lease:
         Return the file's content, or None if the file is missing. Raises DataError if the owner updates the file
         meanwhile, which shows that the owner's process runs.
         """
-        content = _read_or_none(path)
-        if content is None or _is_gone(content):
-            return content
+        lease_content = _read_or_none(path)
+        if lease_content is None or _is_gone(lease_content):
+            return lease_content
         end_s = time.perf_counter() + EXPIRES_S
         while time.perf_counter() < end_s:
             time.sleep(_POLL_S)
             newer_content = _read_or_none(path)
             if newer_content is None:
                 return None
-            if newer_content != content:
+            if newer_content != lease_content:
                 raise _in_use_error(self._folder, newer_content)
-        return content
+        return lease_content
 
     def _move_claim(self, claim: Path, path: Path) -> bool:
         """Rename the file ``claim`` to ``path``, which replaces the lease file of an owner whose process has ended.

@@ -177,8 +177,8 @@ def _list_runs_once(folder: str | Path) -> dict[Path, list[StoredRun]] | None:
             if path.exists():
                 raise
             return None
-    keys = {(run.scenario, run.code) for runs in runs_by_file.values() for run in runs}
-    if any(_has_more(draft, keys) for draft in _trace_folder(folder).glob(_WHOLE_DRAFTS)) or files(folder) != list(
+    run_keys = {(run.scenario, run.code) for runs in runs_by_file.values() for run in runs}
+    if any(_has_more(draft, run_keys) for draft in _trace_folder(folder).glob(_WHOLE_DRAFTS)) or files(folder) != list(
         runs_by_file
     ):
         return None
@@ -238,14 +238,14 @@ class TraceStore:
         return bool(drafts or spools)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Store the traces of rows, except traces that are stored already."""
+        """Store the traces of result rows, except traces that are stored already."""
         spool = self._spool
         with _name_folder_in_errors(self._folder):
             for row in rows:
-                key = row.scenario, row.code
-                if row.trace and key not in self.keys:
-                    spool.add(key, row.trace)
-                    self.keys.add(key)
+                run_key = row.scenario, row.code
+                if row.trace and run_key not in self.keys:
+                    spool.add(run_key, row.trace)
+                    self.keys.add(run_key)
             spool.flush()
         if spool.size_B >= CHUNK_B:
             self._write_spool([])
@@ -261,7 +261,7 @@ class TraceStore:
         self._spool.end()
 
     def _write_file(self, sources: list[_TraceSource], replaced: list[Path]) -> None:
-        """Write one file with the traces of ``sources`` and of the files ``replaced``, then remove these files."""
+        """Write one file with the traces of ``sources`` and of the files ``replaced``; then remove these files."""
         replaced_files = [File(path) for path in replaced]
         sources = [*sources, *(source for file in replaced_files for source in _sources_of_file(file))]
         if not sources:
@@ -278,15 +278,15 @@ class TraceStore:
 
         Before the draft is renamed, older files whose runs are all in the draft are removed.
         """
-        name = draft.name.removeprefix("_new-") + ".parquet"
-        if name != f"traces-{checksum_of(draft)}.parquet":
+        file_name = draft.name.removeprefix("_new-") + ".parquet"
+        if file_name != f"traces-{checksum_of(draft)}.parquet":
             draft.unlink()
             return
         draft_keys = File(draft).keys
         for path in files(self._folder):
-            if path.name != name and File(path).keys <= draft_keys:
+            if path.name != file_name and File(path).keys <= draft_keys:
                 path.unlink(missing_ok=True)
-        draft.replace(self._folder / name)
+        draft.replace(self._folder / file_name)
 
 
 class _Spool:
@@ -315,7 +315,7 @@ class _Spool:
             self._file.flush()
 
     def end(self) -> None:
-        """Remove this file, after its traces were written into a Parquet file."""
+        """Remove this temporary file, after its traces were written into a Parquet file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -326,9 +326,9 @@ class _Spool:
 def _sources_of_spool(spool: Path) -> Iterator[_TraceSource]:
     """Yield the traces in a spool (a temporary file of traces), up to the first incomplete or damaged trace."""
     with spool.open("rb") as file:
-        while line := file.readline():
+        while header_line := file.readline():
             try:
-                stored_checksum, _, header = line.rstrip(b"\n").partition(b" ")
+                stored_checksum, _, header = header_line.rstrip(b"\n").partition(b" ")
                 scenario, code, length = json.loads(header)
                 begin_B = file.tell()
                 if stored_checksum != checksum(header, file.read(length)).encode():
@@ -384,14 +384,14 @@ def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) 
     first_row = 0
     with pq.ParquetWriter(sink, SCHEMA, **options) as writer:
         for scenario, code, trace_batches in runs:
-            rows = 0
+            written_rows = 0
             for batch in trace_batches:
                 if sum(map(len, batches)) + len(batch) > ROWS_IN_GROUP:
                     _write_group(writer, batches)
-                batches.append(with_key(batch, scenario, code, rows))
-                rows += len(batch)
-            stored_runs.append(StoredRun(scenario, code, first_row, rows))
-            first_row += rows
+                batches.append(with_key(batch, scenario, code, written_rows))
+                written_rows += len(batch)
+            stored_runs.append(StoredRun(scenario, code, first_row, written_rows))
+            first_row += written_rows
         _write_group(writer, batches)
         writer.add_key_value_metadata({RUNS: json.dumps(stored_runs).encode(), LAYOUT: VERSION})
 
@@ -411,9 +411,9 @@ def with_key(batch: pa.RecordBatch, scenario: str, code: str, first: int) -> pa.
     of the batch's first row in the trace.
     """
     zeros = np.zeros(len(batch), np.int32)
-    keys = [pa.DictionaryArray.from_arrays(zeros, pa.array([text])) for text in (scenario, code)]
+    key_columns = [pa.DictionaryArray.from_arrays(zeros, pa.array([text])) for text in (scenario, code)]
     row_numbers = pa.array(np.arange(first, first + len(batch)))
-    return pa.RecordBatch.from_arrays([*keys, row_numbers, *batch.columns], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([*key_columns, row_numbers, *batch.columns], schema=SCHEMA)
 
 
 class _HashingFile:

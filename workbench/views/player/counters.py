@@ -48,35 +48,35 @@ class Counted:
 def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
     """Return running totals as {name: array}, with a value after each transmission and delivery.
 
-    The names are time_us, transmissions, deliveries and energy_mJ. The arrays have shape (steps,); a long run has fewer
-    steps. The energy is what the radios use for all bytes sent and heard, including the overhead of each frame, as in
-    the metrics. It is 0 without a radio.
+    The names are time_us, transmissions, deliveries and energy_mJ. The arrays have shape (steps,); for a long
+    run, only some steps are returned. The energy is what the radios use for all bytes sent and heard, including the
+    overhead of each frame. It is 0 if ``radio`` is None.
     """
     sent_rows, delivery_rows = columns.where(event="sent"), columns.where(event="delivered")
-    rows = np.sort(np.concatenate([sent_rows, delivery_rows]), kind="stable")
+    step_rows = np.sort(np.concatenate([sent_rows, delivery_rows]), kind="stable")
     # The receptions of a frame follow its own row and count for the same moment.
-    row_ends = np.append(rows[1:], columns.rows)
-    if len(rows) > MOST_STEPS:
-        sampled_rows = np.unique(np.linspace(0, len(rows) - 1, MOST_STEPS).astype(np.int64))
-        rows, row_ends = rows[sampled_rows], row_ends[sampled_rows]
-    energy = np.zeros(len(rows))
+    row_ends = np.append(step_rows[1:], columns.rows)
+    if len(step_rows) > MOST_STEPS:
+        sampled_rows = np.unique(np.linspace(0, len(step_rows) - 1, MOST_STEPS).astype(np.int64))
+        step_rows, row_ends = step_rows[sampled_rows], row_ends[sampled_rows]
+    energy = np.zeros(len(step_rows))
     if radio is not None:
         heard_rows = columns.where(event="received"), columns.where(event="lost", detail="collision")
-        spent_uJ = radio.tx_uJ_per_B * _bytes_before(columns, (sent_rows,), radio)[rows + 1]
+        spent_uJ = radio.tx_uJ_per_B * _bytes_before(columns, (sent_rows,), radio)[step_rows + 1]
         energy = (spent_uJ + radio.rx_uJ_per_B * _bytes_before(columns, heard_rows, radio)[row_ends]) / 1000
     return {
-        "time_us": columns["time_us"][rows],
-        "transmissions": np.searchsorted(sent_rows, rows, "right"),
-        "deliveries": np.searchsorted(delivery_rows, rows, "right"),
+        "time_us": columns["time_us"][step_rows],
+        "transmissions": np.searchsorted(sent_rows, step_rows, "right"),
+        "deliveries": np.searchsorted(delivery_rows, step_rows, "right"),
         "energy_mJ": energy,
     }
 
 
 def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
-    """Return the number of bytes on the channel before each row of the trace, and at its end; int64, shape (rows + 1,).
+    """Return the number of bytes that radios handled before each row of the trace, and up to its end.
 
-    Only the rows in ``kinds`` (arrays of row numbers) count, each with the size of its frame and the overhead of
-    ``radio``.
+    ``kinds``: arrays with the indices of the trace rows that count, such as the rows "sent". Each of these rows adds
+    the size of its frame and the overhead of ``radio``. The result is int64, shape (rows + 1,).
     """
     spent = np.zeros(columns.rows + 1, np.int64)
     for kind_rows in kinds:
@@ -88,44 +88,48 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
     """Return the rows of the trace from which the counters of nodes (`COUNTED`) are computed.
 
     most: the largest number of rows to return. If the trace has more such rows, only every n-th row of each node and
-        counter is returned, and represents n rows.
+        counter is returned. Each returned row then stands for n rows.
     """
     kind_of = np.full(columns.rows, -1, np.int16)  # for each row of the trace
     counter_names: list[str] = []
     for event, label, column in COUNTED:
-        rows = columns.where(event=event)
-        if not len(rows):
+        counted_rows = columns.where(event=event)
+        if not len(counted_rows):
             continue
-        codes = columns.codes[column][rows] if column else np.zeros(len(rows), np.int64)
-        kinds = np.flatnonzero(np.bincount(codes))
+        detail_codes = columns.codes[column][counted_rows] if column else np.zeros(len(counted_rows), np.int64)
+        kinds = np.flatnonzero(np.bincount(detail_codes))
         word_of_code = np.zeros(int(kinds[-1]) + 1, np.int16)
         word_of_code[kinds] = np.arange(len(kinds)) + len(counter_names)
-        kind_of[rows] = word_of_code[codes]
+        kind_of[counted_rows] = word_of_code[detail_codes]
         counter_names += [
             f"{label} {columns.words[column][kind]}".strip() if column else label for kind in kinds.tolist()
         ]
-    rows = np.flatnonzero(kind_of >= 0)
-    step = max(1, -(-len(rows) // most))
+    counted_rows = np.flatnonzero(kind_of >= 0)
+    step = max(1, -(-len(counted_rows) // most))
     if step > 1:
-        node = columns["node"][rows]
-        rows = _thin_groups(
-            step, np.multiply(node - node.min(), len(counter_names), dtype=np.int64) + kind_of[rows], rows
+        node = columns["node"][counted_rows]
+        counted_rows = _thin_groups(
+            step,
+            np.multiply(node - node.min(), len(counter_names), dtype=np.int64) + kind_of[counted_rows],
+            counted_rows,
         )
-    rows = rows[argsort(columns["node"][rows])]
-    return Counted(columns["node"][rows], columns["time_us"][rows], kind_of[rows], counter_names, step)
+    counted_rows = counted_rows[argsort(columns["node"][counted_rows])]
+    return Counted(
+        columns["node"][counted_rows], columns["time_us"][counted_rows], kind_of[counted_rows], counter_names, step
+    )
 
 
 def _thin_groups(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return every ``step``-th row of each group, ascending.
 
-    ``group``: the number of the group of each row. ``rows``: row numbers, which must be ascending.
+    ``rows``: row numbers of the trace, ascending. ``group``: the number of the group of each of these rows.
     """
     if group.max() > MOST_GROUPS:
         group = unique_inverse(group)[1]
     sizes = np.bincount(group)
-    counts = sizes // step
+    thinned_counts = sizes // step
     first_remaining = (
         np.cumsum(sizes) - sizes + step - 1
     )  # for each group, the index of its first remaining row, in the order of groups
-    indices = np.repeat(first_remaining, counts) + ranges(np.zeros_like(counts), counts) * step
+    indices = np.repeat(first_remaining, thinned_counts) + ranges(np.zeros_like(thinned_counts), thinned_counts) * step
     return rows[np.sort(argsort(group)[indices])]

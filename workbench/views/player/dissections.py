@@ -26,7 +26,7 @@ def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
     dictionary:
 
     frames: a list of [bytes in hex, fields], in which equal frames are stored once
-    at: row of the trace -> index in frames
+    at: row number in the trace -> index in frames
     note: a sentence for the user, or ""
     """
     if quick and (len(run.scenario.topology) > QUICK_NODES or run.metrics["transmissions"] > QUICK_FRAMES):
@@ -44,20 +44,20 @@ def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
 
 
 def dissect_around(run: Any, row: int, check_cancelled: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Return the bytes and fields of the frame in a row of the trace and of the frames around it.
+    """Return the bytes and fields of the frame in row number ``row`` of the trace, and of the frames near it.
 
-    The run is executed again for the bytes. Meanwhile ``check_cancelled`` is called repeatedly; an exception that it
-    raises ends the work. The result is a dictionary:
+    The run is executed again, because the trace has no bytes. Meanwhile ``check_cancelled`` is called repeatedly; an
+    exception that this function raises ends the work. The result is a dictionary:
 
     frames: a list of [bytes in hex, fields]
     at: row of the trace -> index in frames
     note: a sentence for the user, or ""
     """
     sent_rows = Columns(run.trace).where(event="sent")
-    position = int(np.searchsorted(sent_rows, row))
-    rows = sorted({row, *sent_rows[max(position - AROUND, 0) : position + AROUND].tolist()})
+    frame_index = int(np.searchsorted(sent_rows, row))
+    nearby_rows = sorted({row, *sent_rows[max(frame_index - AROUND, 0) : frame_index + AROUND].tolist()})
     try:
-        frames = heard(run, rows, on_progress=check_cancelled)
+        frames = heard(run, nearby_rows, on_progress=check_cancelled)
     except WorkbenchError as error:
         return _explain_missing(error)
     return _dissect_frames(run.scenario.protocol, frames)
@@ -68,7 +68,7 @@ def _explain_missing(error: WorkbenchError) -> dict[str, Any]:
 
 
 def note(text: str) -> dict[str, Any]:
-    """Return a dictionary of dissected frames that has no frames, only a sentence for the user, as ``note``."""
+    """Return the dictionary that `dissect_first` returns, without frames and with ``text`` as its note for the user."""
     return {"at": {}, "frames": [], "note": text}
 
 
@@ -76,8 +76,8 @@ def _dissect_frames(protocol: Any, frames: Any) -> dict[str, Any]:
     frame_numbers: dict[tuple[bytes, bool], int] = {}
     dissected: list[list[Any]] = []
     frame_of_row: dict[int, int] = {}
-    columns = [frames[name].to_pylist() for name in ("row", "peer", "frame")]
-    for row, peer, frame in zip(*columns, strict=True):
+    frame_columns = [frames[name].to_pylist() for name in ("row", "peer", "frame")]
+    for row, peer, frame in zip(*frame_columns, strict=True):
         key = frame, peer < 0
         if key not in frame_numbers:
             frame_numbers[key] = len(dissected)

@@ -69,9 +69,13 @@ def name_of(payload: bytes) -> str:
 
 
 def player_html(payload: bytes, name: str = "", level: int = FAST) -> str:
-    """Return an HTML element that plays a payload. ``name``: the element's id; ``level``: of gzip, 1 to 9."""
+    """Return an HTML element that plays a run.
+
+    ``payload``: the run's data, from `payload.pack`. ``name``: the element's id; "" means a new one. ``level``: the
+    compression level of gzip, 1 to 9.
+    """
     name = name or new_id()
-    script, key = _packed_module()
-    boot = browser_file("boot.js").replace("__ID__", name).replace("__KEY__", json.dumps(key))
+    script, script_name = _packed_module()
+    boot = browser_file("boot.js").replace("__ID__", name).replace("__KEY__", json.dumps(script_name))
     boot = boot.replace("__SCRIPT__", f'"{script}"').replace("__DATA__", f'"{_compress(payload, level)}"')
     return f'<div data-workbench="{name}"><p>{FALLBACK}</p></div><script>{boot}</script>'

@@ -42,7 +42,7 @@ class Wire(LoadedOnce):
     clock: name of a playback clock. Players with the same name show the same time. "" means that the
         player has its own clock.
     holder: id of the HTML element in which the player is.
-    dissected: dissected frames (see `dissections`) of the run in the last payload.
+    dissected: frames of the run in the last payload, with their bytes and fields (see `dissections`).
     """
 
     script = traitlets.Unicode(module() + browser_file("wire.js")).tag(sync=True)
@@ -57,10 +57,10 @@ class Wire(LoadedOnce):
 class PlayerView:
     """A player that is shown once; `feed` then shows other runs in it.
 
-    run: the first run. event: show only this event, given as (origin, sequence); None: all events. live: for a run in
-    progress, its current time (``now_s``) and sentences about problems (``notes``).
+    run: the run to show first. event: show only this event, given as (origin, sequence); None: all events. live: for a
+    run in progress, its current time (``now_s``) and sentences about problems (``notes``).
 
-    The attribute ``wire`` is a widget for use in layouts of ipywidgets.
+    The attribute ``wire`` is the widget to use in a layout of ipywidgets.
     """
 
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
@@ -73,7 +73,7 @@ class PlayerView:
         return f"PlayerView({self.run.scenario!r})"
 
     def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
-        """Show another run in this player. Raises ScenarioError if the run has no trace.
+        """Replace the run that this player shows. Raises ScenarioError if the new run has no trace.
 
         ``event``: show only this event, given as (origin, sequence); None: all events. ``live``: for a run in progress,
         its current time (``now_s``) and sentences about problems (``notes``).
@@ -82,7 +82,7 @@ class PlayerView:
         self.complete()
 
     def preview(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
-        """Show another run, but only at the time that the player displays now; `complete` then sends the whole run.
+        """Show another run at the time that the player displays now; `complete` then sends the whole run.
 
         The whole run is sent at once if it is small or in progress, or if no browser shows the player. ``event``: show
         only this event, given as (origin, sequence). ``live``: for a run in progress, its current time (``now_s``) and
@@ -98,13 +98,13 @@ class PlayerView:
             self.wire.dissected, self.wire.payload = {}, payload
 
     def complete(self) -> None:
-        """Show the whole run, after `preview` showed only one time of the run; otherwise do nothing."""
+        """Show the whole run if `preview` has shown only one moment of it; otherwise do nothing."""
         builder, self._pending = self._pending, None
         if builder is not None:
             self.wire.payload = pack(builder.whole())
 
     def dissect(self, row: int, check_cancelled: Callable[[], None] = lambda: None) -> None:
-        """Show the bytes of the message in a row of the trace, and fetch the bytes of the messages around it.
+        """Show the bytes of the message in row number ``row`` of the trace, and fetch those of messages near it.
 
         If the bytes were not fetched before, the run is executed again. Meanwhile ``check_cancelled`` is called
         repeatedly; an exception that it raises ends the work.

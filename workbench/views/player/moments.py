@@ -1,4 +1,4 @@
-"""The moments of a run to which the player's button jumps: the first of each kind of event, and changes of paths."""
+"""The moments of a run to which a button of the player jumps, such as the first delivery, failures and new paths."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MOST = 60  # moments of each kind that is not in `FIRST`
 def moments_of(columns: Columns) -> list[tuple[float, str]]:
     """Return (time in s, text) for each moment, in order of time.
 
-    Moments are the first row of each event in `FIRST`, failures and recoveries of nodes, and the first delivery after
-    each failure. A delivery is also a moment if its last hop differs from the last hop by which the previous event of
-    the same publisher reached the same node.
+    Moments are the first row of each kind of trace row in `FIRST`, failures and recoveries of nodes, and the first
+    delivery after each failure. A delivery is also a moment if it came over another last hop than the previous delivery
+    from the same publisher to the same node.
     """
     moments = [(event_rows[0], text) for event, text in FIRST.items() if len(event_rows := columns.where(event=event))]
     delivery_rows = columns.where(event="delivered")
@@ -44,9 +44,10 @@ def moments_of(columns: Columns) -> list[tuple[float, str]]:
 
 
 def _path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:
-    """Return the deliveries whose last hop differs from the previous delivery from the same publisher to the same node.
+    """Return the rows of deliveries that came over another last hop than the delivery before.
 
-    ``delivered``: the rows "delivered" of the trace. At most `MOST` of these rows are returned, the earliest ones.
+    Deliveries from the same publisher to the same node are compared. ``delivered``: the indices of the rows "delivered"
+    of the trace. At most `MOST` rows are returned, the earliest ones.
     """
     delivery_rows = delivered[columns["peer"][delivered] >= 0]
     key = row_keys(columns["node"][delivery_rows], columns["origin"][delivery_rows])

@@ -53,16 +53,16 @@ _COLOURS = {
 
 
 class Buffer:
-    """The bytes of a payload's columns. ``parts``: these bytes in pieces; ``size``: their number so far."""
+    """The bytes of a payload's columns. ``parts``: pieces of bytes, in order; ``size``: number of bytes so far."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
         self.size = 0
 
     def column(self, values: np.ndarray) -> dict[str, Any]:
-        """Add a column and return its entry in the header.
+        """Add a column and return its entry in the payload's header.
 
-        If a column has more than `FEW` values and all are equal, its entry has the value, and no bytes are added.
+        If a column has more than `FEW` values and all are equal, the entry contains this value, and no bytes are added.
         """
         shrunk = _shrink(np.asarray(values))
         if len(shrunk) > FEW and shrunk[0] == shrunk[-1] and (shrunk == shrunk[0]).all():
@@ -75,16 +75,16 @@ class Buffer:
 
 
 def _shrink(values: np.ndarray) -> np.ndarray:
-    """Return integers in the smallest type that holds all of them, or as float64 if 32 bits do not suffice.
+    """Convert an array of integers to the smallest type that holds all of them, or to float64 beyond 32 bits.
 
-    Floating-point numbers are returned unchanged.
+    An array of floating-point numbers is returned unchanged.
     """
     if values.dtype.kind == "f":
         return values
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    for kind in (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32):
-        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
-            return values.astype(kind)
+    smallest_value, largest_value = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    for integer_type in (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32):
+        if np.iinfo(integer_type).min <= smallest_value and largest_value <= np.iinfo(integer_type).max:
+            return values.astype(integer_type)
     return values.astype(np.float64)
 
 
@@ -148,7 +148,7 @@ def preview(view: RunView, time_s: float) -> bytes:
 
 
 def _common_entries(view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the entries of a payload's header that are the same for a whole run (`pack`) and a preview."""
+    """Return the entries of a payload's header that a whole run (`pack`) and its preview have in common."""
     return {
         **_caption_entries(view),
         "duration_s": view.duration_us / 1e6,
@@ -171,7 +171,7 @@ def _tick_us(view: RunView) -> int:
 
 
 def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
-    """Return the payload: the header, followed by the columns in the buffer."""
+    """Return the bytes for the browser: the header as JSON, followed by the columns in ``buffer``."""
     header_bytes = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     return b"".join(
         (MAGIC, struct.pack("<I", len(header_bytes)), header_bytes, bytes(-len(header_bytes) % 8), *buffer.parts)
@@ -287,9 +287,9 @@ def _whole_layer(layer: Layer, view: RunView, panels: list[Panel], buffer: Buffe
 
 
 def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buffer: Buffer) -> dict[str, Any]:
-    """Return a layer's entry in the payload's header, with only the rows that are drawn at a time.
+    """Return a layer's entry in the payload's header, with only the rows that are drawn at ``time_s``.
 
-    ``panels``: all diagrams below the map. ``buffer``: the buffer to which the columns are added.
+    ``panels``: all diagrams below the map of ``view``. ``buffer``: the buffer to which the layer's columns are added.
     """
     tick_us = _tick_us(view)
     tick = min(time_s, view.duration_us / 1e6 - 1e-6) / (tick_us / 1e6)  # as in the player
@@ -313,9 +313,9 @@ def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, b
 
 
 def _timeline_marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the payload header's entry of a layer that a preview marks on the timeline but omits on the map."""
-    marks: Table = {name: layer.table[name] for name in ("from_us", "node", "look") if name in layer.table}
-    table, rows = _table_columns(replace(layer, table=marks | {"until_us": marks["from_us"]}), view)
+    """Return a layer's entry in the payload's header for a preview that draws the layer only on the timeline."""
+    mark_columns: Table = {name: layer.table[name] for name in ("from_us", "node", "look") if name in layer.table}
+    table, rows = _table_columns(replace(layer, table=mark_columns | {"until_us": mark_columns["from_us"]}), view)
     del table["until"]
     hidden_entries = {
         "panel": None,
@@ -397,7 +397,7 @@ def _panel_entry(panel: Panel) -> dict[str, Any]:
 
 
 def _curves_entry(curves: Curves, buffer: Buffer) -> dict[str, Any]:
-    lines = [
+    line_entries = [
         {
             "label": line.label,
             "colour": _light_and_dark(line.colour),
@@ -406,7 +406,7 @@ def _curves_entry(curves: Curves, buffer: Buffer) -> dict[str, Any]:
         }
         for line in curves.lines
     ]
-    return {"name": curves.name, "y_label": curves.y_label, "lines": lines}
+    return {"name": curves.name, "y_label": curves.y_label, "lines": line_entries}
 
 
 # Numbers
@@ -421,9 +421,9 @@ def _totals_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
     """Return the entry of a payload's header from which the player computes each node's counters at any time.
 
-    time: column with the time in ticks of each row of the trace that is counted, sorted by node, then by time.
-    kind: column with the counter of each of these rows, as an index into ``words``.
-    first: column with the index of each node's first row in ``time`` and ``kind``.
+    time: column with the time in ticks of each counted row of the trace. Rows are sorted by node, then by time.
+    kind: column with the counter to which each of these rows adds, as an index into ``words``.
+    first: column with the position in ``time`` and ``kind`` at which each node's rows begin.
     words: names of the counters.
     step: each entry of ``time`` represents this number of rows of the trace.
     """
@@ -443,10 +443,10 @@ def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 
 
 def poster_us(view: RunView) -> int:
-    """Return the time in µs that a player shows at first: the middle of the last hop before one of the deliveries.
+    """Return the time in µs that a player shows at first: the middle of the last hop of one delivery.
 
-    Of n deliveries, number n // 3 is selected. Without deliveries, the time is the median of the times at which nodes
-    began to hold an event. Without these, it is the middle of the run.
+    Of n deliveries, delivery number n // 3 is selected. Without deliveries, the time is the median of the times at
+    which nodes began to hold an event. If nodes held no event either, the time is the middle of the run.
     """
     deliveries = view.layer("deliveries").table
     if not len(deliveries["from_us"]):
@@ -475,7 +475,9 @@ def _first_selected_node(view: RunView) -> int:
     for layer in view.layers:
         if layer.section is None or "node" not in layer.table:
             continue
-        nodes = layer.table["node"][layer.alive(time_us)] if layer.section is not SUBSCRIPTIONS else layer.table["node"]
-        if len(nodes):
-            return int(view.plan.indices(nodes[:1])[0])
+        candidate_nodes = (
+            layer.table["node"][layer.alive(time_us)] if layer.section is not SUBSCRIPTIONS else layer.table["node"]
+        )
+        if len(candidate_nodes):
+            return int(view.plan.indices(candidate_nodes[:1])[0])
     return -1

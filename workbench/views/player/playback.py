@@ -22,7 +22,7 @@ MAX_KNOTS = 20_000
 
 @dataclass(frozen=True)
 class PlaybackClock:
-    """A monotone map between simulated time and playback time, linear between its knots.
+    """A monotone map between simulated time and playback time, linear between given points (knots).
 
     knots_us, knots_s: the simulated and the playback time of each knot, float64, shape (knots,). They rise from 0 to
     the duration of the run and to the length of playback.
@@ -60,30 +60,30 @@ def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Pl
     duration_us: duration of the run.
     """
     frame_us = max(float(np.median(end_us - start_us)) if len(start_us) else 1000.0, 1.0)
-    times = np.concatenate([[0.0, float(duration_us)], start_us, end_us])
-    times = np.sort(np.clip(times, 0, duration_us), kind="stable")
-    times = times[np.append(True, times[1:] > times[:-1])]
-    gap = np.diff(times)
+    event_times_us = np.concatenate([[0.0, float(duration_us)], start_us, end_us])
+    event_times_us = np.sort(np.clip(event_times_us, 0, duration_us), kind="stable")
+    event_times_us = event_times_us[np.append(True, event_times_us[1:] > event_times_us[:-1])]
+    gap = np.diff(event_times_us)
     units = np.concatenate([[0.0], np.cumsum(np.log1p(gap / frame_us))])
     if units[-1] <= 0:
         return PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, SHORTEST_S]))
-    within_us, within_units = _knots_in_gaps(times, gap, units, frame_us)
-    times, units = np.concatenate([times, within_us]), np.concatenate([units, within_units])
-    by_time = np.argsort(times, kind="stable")
+    within_us, within_units = _knots_in_gaps(event_times_us, gap, units, frame_us)
+    event_times_us, units = np.concatenate([event_times_us, within_us]), np.concatenate([units, within_units])
+    by_time = np.argsort(event_times_us, kind="stable")
     if len(by_time) > MAX_KNOTS:
         by_time = by_time[np.unique(np.linspace(0, len(by_time) - 1, MAX_KNOTS).astype(np.int64))]
     length_s = min(max(units.max() * SECONDS_PER_UNIT, SHORTEST_S), LONGEST_S)
-    return PlaybackClock(times[by_time], units[by_time] / units.max() * length_s)
+    return PlaybackClock(event_times_us[by_time], units[by_time] / units.max() * length_s)
 
 
 def _knots_in_gaps(
     times: np.ndarray, gap: np.ndarray, units: np.ndarray, frame_us: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (times, units) of additional knots inside long gaps: 4, 16, 64, ... frames after the gap begins.
+    """Return (times, units) of additional knots inside long gaps: 4, 16, 64, ... frame durations after their begin.
 
-    A knot maps a simulated time to a playback time, given in units that are scaled to seconds later.
+    A knot assigns a playback time to a simulated time. Units of playback time are scaled to seconds later.
 
-    times, units: the simulated and the playback time of the present knots.
+    times, units: the simulated time in µs and the playback time in units of the present knots.
     gap: the time in µs from each knot to the next knot.
     frame_us: the median duration of a frame.
     """

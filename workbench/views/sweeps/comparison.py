@@ -1,4 +1,4 @@
-"""Charts of a comparison of protocols; under each are the conditions of all protocols."""
+"""Charts that compare protocols. Below each chart are the conditions of its runs."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upp
 
 
 def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None = None) -> Drawing:
-    """Draw a metric of each protocol along an axis, with 95 % intervals, and below it the conditions of the runs.
+    """Draw a metric of each protocol, with 95 % intervals and the conditions of the runs below.
 
-    ``x``: an axis of the comparison, by default its first; without axes, the protocols are the categories. If some runs
-    do not have a finite value (undelivered readings are infinitely late), medians and their intervals are drawn instead
-    of means. Raises ParameterError for an unknown metric or axis.
+    ``x``: the parameter on the x axis, one of those that the comparison varies; by default the first. If the comparison
+    varies none, the protocols are on the x axis. If some runs have no finite value (undelivered readings are infinitely
+    late), medians are drawn instead of means. Raises ParameterError for an unknown metric or ``x``.
     """
     x = x or (comparison.axes[0] if comparison.axes else None)
     summary = comparison.summary(metric, x)
     is_finite = bool((summary["finite"] == 1).all())
-    average, low, high = ("mean", "low", "high") if is_finite else ("median", "median_low", "median_high")
+    average, low_column, high_column = ("mean", "low", "high") if is_finite else ("median", "median_low", "median_high")
     shown_metric = shown_as(metric)
     scale = 100.0 if shown_metric.unit == "%" else 1.0
     unit = f" ({shown_metric.unit})" if shown_metric.unit else ""
     interval_note = f"{average} and its 95 % interval over seeds"
-    if summary[low].isna().all():
+    if summary[low_column].isna().all():
         interval_note = f"{average} over seeds; there are too few runs for its interval"
     chart_options: dict[str, Any] = {
         "y_label": f"{shown_metric.title}{unit}",
@@ -45,17 +45,18 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
         "height": HEIGHT,
     }
     if x is None:
-        series = [_series("", rows, range(len(rows)), (average, low, high), scale) for rows in [summary]]
+        series = [_series("", rows, range(len(rows)), (average, low_column, high_column), scale) for rows in [summary]]
         drawing = category_chart(list(comparison.protocols), series, x_label="", **chart_options)
     else:
         if not np.issubdtype(summary[x].dtype, np.number):
             raise ParameterError(
-                f"plot: x is {x!r}, whose values are not numbers; give an axis of numbers, or no x to compare protocols"
+                f"plot: the argument `x` is {x!r}, whose values are not numbers; give an axis of numbers, or no `x`"
             )
         groups = list(summary.groupby("protocol", sort=False))
         colours = protocol_colours(comparison)
         series = [
-            _series(name, rows, rows[x].tolist(), (average, low, high), scale, colours[name]) for name, rows in groups
+            _series(name, rows, rows[x].tolist(), (average, low_column, high_column), scale, colours[name])
+            for name, rows in groups
         ]
         drawing = line_chart(series, x_label=comparison.table.name_of(x), **chart_options)
     infinite = [name for name, rows in summary.groupby("protocol", sort=False) if np.isinf(rows[average]).any()]
@@ -64,29 +65,29 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
 
 
 def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: float = 0.95) -> Drawing:
-    """Draw which protocol is best at each combination of values of two axes, and below it the conditions of the runs.
+    """Draw which protocol is best for each pair of values of two parameters, with the conditions of the runs below.
 
-    A cell has the colour and the name of the best protocol, and its mean. It is pale if the 95 % interval of the paired
-    difference from the second-best protocol contains 0. Only protocols with a mean delivery ratio of at least
-    ``delivering`` take part.
+    ``x``, ``y``: the parameters. A cell shows the name, the colour and the mean of the best protocol. The cell is pale
+    if the 95 % interval of the paired difference from the second-best protocol contains 0. Only protocols with a mean
+    delivery ratio of at least ``delivering`` take part.
     """
     winners = comparison.winners(metric, x, y, delivering=delivering)
-    columns, rows = ([*dict.fromkeys(winners[axis])] for axis in (x, y))
+    x_values, y_values = ([*dict.fromkeys(winners[axis])] for axis in (x, y))
     shown_metric = shown_as(metric)
     unit = f" {shown_metric.unit}" if shown_metric.unit else ""
     title = f"{shown_metric.title}: the best protocol that delivers at least {100 * delivering:g} %"
-    width = max(_CELL[0] * len(columns) + 130, 520)
-    drawing = Drawing(width, _TOP + _CELL[1] * len(rows) + 58, title=title)
+    map_width = max(_CELL[0] * len(x_values) + 130, 520)
+    drawing = Drawing(map_width, _TOP + _CELL[1] * len(y_values) + 58, title=title)
     drawing.text(_MARGIN, 22, title, size=13, bold=True)
     drawing.text(_MARGIN, 40, "pale: not certain, the interval of the difference contains 0", size=_NOTE_SIZE)
     colours = protocol_colours(comparison)
-    for column, value in enumerate(columns):
-        label_position = 118 + _CELL[0] * (column + 0.5), _TOP + _CELL[1] * len(rows) + 18
+    for column, value in enumerate(x_values):
+        label_position = 118 + _CELL[0] * (column + 0.5), _TOP + _CELL[1] * len(y_values) + 18
         drawing.text(*label_position, f"{value:g}", size=_NOTE_SIZE, anchor="middle")
-    for row, value in enumerate(rows):
+    for row, value in enumerate(y_values):
         drawing.text(110, _TOP + _CELL[1] * (row + 0.5) + 4, f"{value:g}", size=_NOTE_SIZE, anchor="end")
     for winner in winners.to_dict("records"):
-        left, top = 118 + _CELL[0] * columns.index(winner[x]), _TOP + _CELL[1] * rows.index(winner[y])
+        left, top = 118 + _CELL[0] * x_values.index(winner[x]), _TOP + _CELL[1] * y_values.index(winner[y])
         is_certain = winner["verdict"] == CERTAIN
         colour = palette.blend(
             palette.BACKGROUND, colours.get(winner["best"], palette.GRID), 0.55 if is_certain else 0.2
@@ -96,8 +97,10 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
         drawing.text(center_x, top + 19, winner["best"] or "none", size=_NOTE_SIZE, anchor="middle", bold=is_certain)
         if winner["best"]:
             drawing.text(center_x, top + 34, f"{_write(winner['mean'])}{unit}", size=9, anchor="middle")
-    foot = _TOP + _CELL[1] * len(rows) + 38
-    drawing.text(118 + _CELL[0] * len(columns) / 2, foot, comparison.table.name_of(x), size=_NOTE_SIZE, anchor="middle")
+    foot = _TOP + _CELL[1] * len(y_values) + 38
+    drawing.text(
+        118 + _CELL[0] * len(x_values) / 2, foot, comparison.table.name_of(x), size=_NOTE_SIZE, anchor="middle"
+    )
     drawing.text(_MARGIN, _TOP - 6, comparison.table.name_of(y), size=_NOTE_SIZE)
     return carries_sweep(comparison.table, add_notes(drawing, comparison.notes), metric)
 
@@ -134,9 +137,9 @@ def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale:
 
 def add_notes(drawing: Drawing, notes: list[str]) -> Drawing:
     """Add sentences below a drawing, under the heading "Conditions" and wrapped to its width; return the drawing."""
-    lines = ["Conditions", *(line for note in notes for line in _wrap(note, drawing.width - 2 * _MARGIN))]
+    note_lines = ["Conditions", *(line for note in notes for line in _wrap(note, drawing.width - 2 * _MARGIN))]
     y = drawing.height + 8
-    for index, line in enumerate(lines):
+    for index, line in enumerate(note_lines):
         drawing.text(
             _MARGIN,
             y,

@@ -66,7 +66,7 @@ class _Grid:
             self.cost[name] = rows.pivot(index=x, columns="seed", values="bytes_sent").sort_index().to_numpy() / KB
 
     def means_without_seed(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return a list: the means of ``values`` over all seeds, then for each seed the means over all other seeds.
+        """Return the means of ``values`` over all seeds, followed by the means with each seed left out.
 
         ``values``: an array of ``coverage`` or ``cost``. Each entry of the list is an array with a mean for each value
         of the parameter. With a single seed, the list has only the first entry.
@@ -87,7 +87,7 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
     import pandas as pd
 
     grid = _Grid(table.to_pandas(), by, x, baseline)
-    rows = []
+    saving_rows = []
     for name in grid.names:
         if name == baseline:
             continue
@@ -98,17 +98,18 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
         coverage, baseline_coverage = (np.nanmean(grid.coverage[key], axis=1) for key in (name, baseline))
         for index, value in enumerate(grid.x):
             measured_values = coverage[index], baseline_coverage[index], costs[0][index], baseline_costs[0][index]
-            rows.append((name, value, *measured_values, *_jackknife(savings[:, index])))
+            saving_rows.append((name, value, *measured_values, *_jackknife(savings[:, index])))
     columns = [by, x, "coverage", "baseline coverage", "KB", "baseline KB", "saving", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(saving_rows, columns=columns)
 
 
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
-    """Return for each protocol the cheapest value of ``x`` that reaches a mean ``coverage``, the cost and the saving.
+    """Return what each protocol saves where it reaches a mean ``coverage`` at the lowest cost.
 
-    Coverage is the share of nodes that a message reaches (0 to 1).
+    Coverage is the share of nodes that a message reaches (0 to 1). The saving is 1 - cost / cost of the baseline.
 
-    ``baseline``: the protocol to compare with, a value in the column ``by`` of the table. The result has a row for each
+    ``baseline``: the protocol to compare with, a value in the column ``by`` of the table. ``x``: the parameter of the
+    sweep whose cheapest value is sought. The result has a row for each
     protocol, the baseline first, with these columns: the protocol, the value, KB, saving, low, high. low and high are
     the ends of the 95 % interval of the saving. The numbers of a protocol that does not reach the coverage are NaN.
     Raises ParameterError for a baseline that is not in the sweep.
@@ -117,15 +118,15 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
 
     grid = _Grid(table.to_pandas(), by, x, baseline)
     cheapest_points = {name: _cheapest_points(grid, name, coverage) for name in grid.names}
-    rows = []
+    saving_rows = []
     for name in sorted(grid.names, key=lambda name: name != baseline):
         savings = [
             1 - cost / baseline_cost
             for (_, cost), (_, baseline_cost) in zip(cheapest_points[name], cheapest_points[baseline], strict=True)
         ]
         interval = _jackknife(np.array(savings)) if name != baseline else (0.0, math.nan, math.nan)
-        rows.append((name, *cheapest_points[name][0], *interval))
-    return pd.DataFrame(rows, columns=[by, x, "KB", "saving", "low", "high"])
+        saving_rows.append((name, *cheapest_points[name][0], *interval))
+    return pd.DataFrame(saving_rows, columns=[by, x, "KB", "saving", "low", "high"])
 
 
 def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
@@ -149,8 +150,8 @@ def _cheapest_on_curves(
     candidates = [(float(costs[index]), float(x[index])) for index in reached]
     index = reached[0]
     if index > 0:
-        low, high = coverages[index - 1], coverages[index]
-        crossing_share = (coverage - low) / (high - low)
+        coverage_before, coverage_after = coverages[index - 1], coverages[index]
+        crossing_share = (coverage - coverage_before) / (coverage_after - coverage_before)
         cost, parameter = (
             float(curve[index - 1] + crossing_share * (curve[index] - curve[index - 1])) for curve in (costs, x)
         )
@@ -162,15 +163,15 @@ def _cheapest_on_curves(
 def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
     """Return (the estimate from all seeds, low end, high end of its 95 % interval), computed with the jackknife.
 
-    ``values``: the estimate from all seeds, then the estimates without one seed, for each seed. The ends are NaN if
-    fewer than two seeds exist or a value is not finite.
+    ``values``: the estimate from all seeds, followed by an estimate for each seed, computed without this seed. The
+    ends are NaN if fewer than two seeds exist or a value is not finite.
     """
     estimate, estimates_without_seed = float(values[0]), values[1:]
     if len(estimates_without_seed) < 2 or not np.isfinite(values).all():
         return estimate, math.nan, math.nan
-    count = len(estimates_without_seed)
-    half_width = means.student_t(count - 1) * math.sqrt(
-        (count - 1) / count * float(((estimates_without_seed - estimates_without_seed.mean()) ** 2).sum())
+    seed_count = len(estimates_without_seed)
+    half_width = means.student_t(seed_count - 1) * math.sqrt(
+        (seed_count - 1) / seed_count * float(((estimates_without_seed - estimates_without_seed.mean()) ** 2).sum())
     )
     return estimate, estimate - half_width, estimate + half_width
 
@@ -201,9 +202,9 @@ def cost_chart(table: Any, x: str = X, by: str = BY, **options: Any) -> Drawing:
     A line has a point for each value of the parameter ``x``.
     """
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
-    points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
+    cost_table = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     defaults = {"x_label": table.name_of("coverage"), "y_label": _SENT}
-    drawing = line_chart(chart_lines(points, "coverage", by), **{**defaults, **options})
+    drawing = line_chart(chart_lines(cost_table, "coverage", by), **{**defaults, **options})
     return carries_sweep(table, drawing, "bytes_sent", "coverage")
 
 

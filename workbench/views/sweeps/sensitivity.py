@@ -1,4 +1,4 @@
-"""The chart of a sensitivity analysis: two indices of each parameter's influence, with 95 % intervals."""
+"""The chart of a sensitivity analysis: two measures of each parameter's influence on a metric, with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -39,14 +39,16 @@ def plot(result: SensitivityResult) -> Drawing:
 
 
 def _make_series(indices: pd.DataFrame, parameters: list[str], column: str, half: str, name: str) -> Series:
-    values = indices[column].tolist()
-    halves = indices[half].tolist() if half else [math.nan] * len(values)
-    lows, highs = ([value + sign * width for value, width in zip(values, halves, strict=True)] for sign in (-1, 1))
+    index_values = indices[column].tolist()
+    halves = indices[half].tolist() if half else [math.nan] * len(index_values)
+    lows, highs = (
+        [value + sign * width for value, width in zip(index_values, halves, strict=True)] for sign in (-1, 1)
+    )
     if column == "mu_star":  # The mean of absolute values cannot be negative.
         lows = [max(low, 0.0) for low in lows]
     tooltips = [
         f"{parameter}: {name} {value:.4g}" + ("" if math.isnan(width) else f", 95 % from {low:.4g} to {high:.4g}")
-        for parameter, value, width, low, high in zip(parameters, values, halves, lows, highs, strict=True)
+        for parameter, value, width, low, high in zip(parameters, index_values, halves, lows, highs, strict=True)
     ]
-    indices_of_values = [float(index) for index in range(len(values))]
-    return Series(name, indices_of_values, values, lows if half else None, highs if half else None, tooltips)
+    indices_of_values = [float(index) for index in range(len(index_values))]
+    return Series(name, indices_of_values, index_values, lows if half else None, highs if half else None, tooltips)

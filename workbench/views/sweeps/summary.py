@@ -18,12 +18,11 @@ WIDTH, HEIGHT = 640, 380
 
 
 def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
-    """Draw the means of a metric against a parameter, with a confidence band.
+    """Draw the means of a sweep's metric ``y`` against a parameter ``x``, with a confidence band.
 
-    If ``x`` is not numeric, draw confidence intervals for each of its values. ``by``: a parameter, each value of which
-    gets its own line. The result is a `Drawing`: a notebook shows it, and ``save(path)`` writes an SVG, PDF or PNG
-    file.
-    Hover over a mark to see its values.
+    If ``x`` is not numeric, a confidence interval is drawn at each of its values instead. ``by``: a parameter, each
+    value of which gets its own line; None: a single line. A notebook shows the `Drawing`; its method ``save(path)``
+    writes an SVG, PDF or PNG file. Hover over a mark to see its values.
     """
     summary, axis_texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
     return carries_sweep(table, _draw_chart(summary, x, by, axis_texts), y)
@@ -54,10 +53,10 @@ def _draw_chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> 
         return line_chart(
             [_make_series(label, rows, rows[x].tolist(), x, texts) for label, rows in groups], **chart_options
         )
-    names = list(dict.fromkeys(map(str, summary[x])))
-    positions = [[float(names.index(str(value))) for value in rows[x]] for _, rows in groups]
-    series = [_make_series(label, rows, xs, x, texts) for (label, rows), xs in zip(groups, positions, strict=True)]
-    return category_chart(names, series, **chart_options)
+    category_names = list(dict.fromkeys(map(str, summary[x])))
+    x_positions = [[float(category_names.index(str(value))) for value in rows[x]] for _, rows in groups]
+    series = [_make_series(label, rows, xs, x, texts) for (label, rows), xs in zip(groups, x_positions, strict=True)]
+    return category_chart(category_names, series, **chart_options)
 
 
 def _make_series(name: str, rows: pd.DataFrame, xs: list[float], x: str, texts: Texts) -> Series:

@@ -2,10 +2,10 @@
 
 Theory of operation
     A graph is never modified: every edit makes a new graph (`workbench.topology.edits`). A generated network keeps its
-    recipe, the parameters of its generator, until the user edits it by hand. If positions determine the links of the
-    network (within a radius, or by radio propagation), links follow a node that is moved, added or erased, unless the
-    user switches that off or has edited links; in other networks a moved node keeps its links. The form of a generator
-    is hidden once a network was edited, as it would replace the network.
+    recipe, the parameters of its generator, until the user edits the network by hand. If positions determine the links
+    of the network (within a radius, or by radio propagation), links follow a node that is moved, added or erased,
+    unless the user switches that off or has edited links; in other networks a moved node keeps its links. The form of a
+    generator is hidden once a network was edited, as it would replace the network.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Network(Panel):
     """A panel to compose a network. ``value``: a networkx DiGraph in the normal form of `workbench.topology`.
 
     undo: whether the panel has buttons to undo and redo.
-    asks: roles ("sink", "source", "fail", "subscribe", "publish") that get a button for the selected nodes. The panel
-        only reports a press, in ``asked``; the program that uses the panel must act. None means no buttons, but with
-        ``undo=False`` the buttons "sink", "source" and "fail".
+    asks: roles ("sink", "source", "fail", "subscribe", "publish") for which the panel has a button. The panel only
+        reports a press in ``asked``; the program that uses the panel gives the role to the selected nodes. None means
+        no buttons, or with ``undo=False`` the buttons "sink", "source" and "fail".
 
     picked   the nodes that are selected on the map, a list
     tool     "select", "node" (a click adds a node), "link" (drag from node to node) or "erase"
@@ -93,9 +93,9 @@ class Network(Panel):
     # Actions of the user
 
     def _show_generated(self, graph: nx.DiGraph) -> None:
-        """Set the network that a generator made from its form.
+        """Replace the network by one that a generator made from its form.
 
-        Networks in quick succession, as while a slider is moved, are undone in one step.
+        Networks that follow each other quickly, as while a slider is moved, are undone in one step.
         """
         now_s = time.perf_counter()
         is_same_gesture = now_s - self._last_made_s < ONE_GESTURE_S
@@ -112,13 +112,13 @@ class Network(Panel):
     def _handle_message(self, _: Any, message: Any, buffers: Any) -> None:
         """Handle a message of the map. An invalid message only shows an error."""
         try:
-            kind = message["kind"]
-            if kind in ("undo", "redo"):
-                getattr(self, kind)()
-            elif kind == "ask":
+            edit_kind = message["kind"]
+            if edit_kind in ("undo", "redo"):
+                getattr(self, edit_kind)()
+            elif edit_kind == "ask":
                 self._report_press(str(message["do"]), [int(node) for node in message["nodes"]])
             else:
-                self._apply_edit(kind, message)
+                self._apply_edit(edit_kind, message)
         except (WorkbenchError, KeyError, TypeError, ValueError, OverflowError) as error:
             self._show_message(
                 str(error)
@@ -150,7 +150,7 @@ class Network(Panel):
     # Display
 
     def _send_to_map(self, graph: nx.DiGraph) -> None:
-        """Send a network to the map, unless the map shows this network already, as after an edit by the user."""
+        """Show a network on the map. If the map shows it already, as after the user's edit, send nothing to the map."""
         drawn_parts = (graph.graph["digest"], graph.graph.get("walls"), graph.graph.get("positions_estimated"))
         if drawn_parts != self._parts_on_map:
             self._parts_on_map = drawn_parts
@@ -174,7 +174,7 @@ class Network(Panel):
 class _History:
     """The past networks, for undo, and the undone networks, for redo.
 
-    ``before``: past networks, the newest last. ``after``: undone networks, the one that was undone last at the end.
+    ``before``: past networks, the newest last. ``after``: undone networks, the most recently undone last.
     """
 
     def __init__(self) -> None:

@@ -43,14 +43,15 @@ class NetworkMap(LoadedOnce):
     roles: [[node, role of `ROLES`], ...].
     picked: the selected nodes.
     tool: one of `TOOLS`.
-    asks: the roles (of `ASKS`) that a button offers for the selected nodes, such as "sink".
+    asks: the roles (of `ASKS`), such as "sink", for which the map has a button that gives them to the selected nodes.
     message: a sentence below the map.
     is_error: whether that sentence is an error.
     clock: name of a playback clock (see `views.player.living.Wire`), or "". If the page has a player with this clock,
         the network is edited on the map of the first such player instead of an own map.
     history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo.
 
-    Edits arrive as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.
+    The browser sends each edit as a message {"kind": kind, ...}, where ``kind`` is "move", "add", "join", "quality",
+    "erase", "ask" (a button of ``asks``), "undo" or "redo".
     """
 
     script = traitlets.Unicode(_join_scripts()).tag(sync=True)

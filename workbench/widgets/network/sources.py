@@ -49,8 +49,8 @@ _Made = Callable[[nx.DiGraph], None]
 class Debounced:
     """A function that runs a short time after the last of several calls, with the arguments of the last call.
 
-    So if messages of a slider wait in the kernel, only the last message makes a network. Without a running event loop,
-    the function runs at once.
+    So while a slider moves, only its last position makes a network. Without a running event loop, each call runs the
+    function at once.
     """
 
     def __init__(self, function: Callable[..., None], after_s: float = SOON_S) -> None:
@@ -67,7 +67,7 @@ class Debounced:
         self._pending_call = loop.call_later(self._after_s, self._function, *args)
 
     def cancel(self) -> None:
-        """Cancel the call of the function that is waiting for its delay, if any."""
+        """Cancel the call that waits for its delay, if any."""
         if self._pending_call is not None:
             self._pending_call.cancel()
 
@@ -141,9 +141,10 @@ class Sources(widgets.VBox):
         self._make_soon()
 
     def _show_form(self, source: Any, recipe: Mapping[str, Any] | None = None) -> None:
-        """Show the form of a source, with the values of a network's recipe, or else with the defaults.
+        """Show the form of a source of networks.
 
-        ``source``: the value of an entry of the menu. ``recipe``: {parameter: value} of the network's generator.
+        ``source``: the value of an entry of the menu. ``recipe``: {parameter: value} to show in a generator's form;
+        None: the defaults.
         """
         self.vary.layout.display = "none" if source in (TABLE, HAND) else None
         if source in (TABLE, HAND):
@@ -203,7 +204,8 @@ class Sources(widgets.VBox):
 class TableSource(widgets.VBox):
     """A text box and an upload for tables of links and positions.
 
-    ``take(make)`` is called when the user submits a table; ``make()`` returns the network.
+    ``take``: a function given to the constructor, called as ``take(make)`` when the user submits a table. ``make()``
+    returns the network of this table.
     """
 
     def __init__(self, take: Callable[[Callable[[], nx.DiGraph]], None]) -> None:
@@ -249,8 +251,8 @@ def choices() -> list[tuple[str, Any]]:
 
 
 def testbeds() -> list[str]:
-    """Return the names of the data sets with links on this machine."""
-    names = []
+    """Return the names of the testbeds whose measured links are stored on this machine."""
+    testbed_names = []
     for data_set in datasets.DATA_SETS:
         try:
             with warnings.catch_warnings():
@@ -258,14 +260,14 @@ def testbeds() -> list[str]:
                 datasets.find(data_set.name, "links")
         except DataError:
             continue
-        names.append(data_set.name)
-    return names
+        testbed_names.append(data_set.name)
+    return testbed_names
 
 
 def source_of(graph: nx.DiGraph, menu_sources: list[Any]) -> Any:
-    """Return the source from which a network was made: one of ``menu_sources``, or `TABLE` (links or positions).
+    """Return the source from which a network was made, or None for a source that is not in the menu.
 
-    Returns None for a network from any other source.
+    ``menu_sources``: the sources in the menu (see `choices`). `TABLE` is the source of tables of links or positions.
     """
     recipe = graph.graph.get("recipe") or {}
     kind = recipe.get("kind")
@@ -278,7 +280,7 @@ def source_of(graph: nx.DiGraph, menu_sources: list[Any]) -> Any:
 def network_of(text: str, radius_m: float) -> nx.DiGraph:
     """Return the network that a text describes: a table of links, a table of positions, or both.
 
-    Positions alone are linked within ``radius_m``. Raises DataError for an invalid text.
+    Without a table of links, nodes at most ``radius_m`` apart are linked. Raises DataError for an invalid text.
     """
     if len(text) > _LARGEST_TEXT:
         raise DataError(
@@ -289,23 +291,23 @@ def network_of(text: str, radius_m: float) -> nx.DiGraph:
         raise DataError(
             "The text is empty; enter a table that begins with the header transmitter,receiver,pdr or node,x_m,y_m."
         )
-    links = [frame for frame in frames if "transmitter" in frame.columns]
-    positions = [frame for frame in frames if "x_m" in frame.columns]
-    if len(links) > 1 or len(positions) > 1 or len(links) + len(positions) < len(frames):
-        headers = "; ".join(",".join(map(str, frame.columns)) for frame in frames)[:120]
+    links = [table for table in frames if "transmitter" in table.columns]
+    position_tables = [table for table in frames if "x_m" in table.columns]
+    if len(links) > 1 or len(position_tables) > 1 or len(links) + len(position_tables) < len(frames):
+        headers = "; ".join(",".join(map(str, table.columns)) for table in frames)[:120]
         raise DataError(
             f"The tables have the headers {headers}; enter at most one table of links (transmitter,receiver,pdr) and "
             "one of positions (node,x_m,y_m)."
         )
     if links:
-        return from_links(links[0], positions[0] if positions else None)
-    return from_positions(positions[0], radius_m)
+        return from_links(links[0], position_tables[0] if position_tables else None)
+    return from_positions(position_tables[0], radius_m)
 
 
 def tables(text: str) -> list[pd.DataFrame]:
     """Return the tables in a text, each of which begins with a header.
 
-    All cells are texts. The index of a table has the numbers of its lines in the text.
+    All cells are texts. The index of each table contains the line numbers of its rows in the text.
     """
     import pandas as pd
 
@@ -317,8 +319,8 @@ def tables(text: str) -> list[pd.DataFrame]:
         if not parsed or _is_header(cells):
             parsed.append((cells, {}))
         else:
-            width = len(parsed[-1][0])
-            parsed[-1][1][line] = [*cells, *[""] * width][:width]
+            column_count = len(parsed[-1][0])
+            parsed[-1][1][line] = [*cells, *[""] * column_count][:column_count]
     return [pd.DataFrame.from_dict(rows, orient="index", columns=_number_repeated(header)) for header, rows in parsed]
 
 
@@ -327,5 +329,5 @@ def _is_header(cells: list[str]) -> bool:
 
 
 def _number_repeated(names: list[str]) -> list[str]:
-    """Append a number to repeated names, so that each column has a name of its own."""
+    """Append a number to repeated column names, so that each column of a table has a name of its own."""
     return [name if name not in names[:index] else f"{name} {index}" for index, name in enumerate(names)]

@@ -85,7 +85,10 @@ class BitVector:
 
     @classmethod
     def of(cls, items: Iterable[bytes | str], length: int = LENGTH, hashes: int = HASHES) -> BitVector:
-        """Return the filter that contains these items; ``length`` is in bits, ``hashes`` is 1 to 8."""
+        """Return the filter of these items.
+
+        ``length``: length of the filter in bits. ``hashes``: number of bits that each item sets, 1 to 8.
+        """
         vector = cls(length)
         for item in items:
             vector.add(item, hashes)
@@ -111,7 +114,7 @@ class BitVector:
         return self.bits.to_bytes(self.length // 8, "little")
 
     def add(self, item: bytes | str, hashes: int = HASHES) -> None:
-        """Add an item (bytes, or a text as UTF-8) to the filter, with 1 to 8 hashes."""
+        """Add an item (bytes, or a text as UTF-8) to the filter. ``hashes``: number of bits that it sets, 1 to 8."""
         for position in item_positions(item, self.length, hashes):
             self.bits |= 1 << position
 
@@ -121,7 +124,7 @@ class BitVector:
 
     @property
     def memory_B(self) -> int:
-        """Bytes of the vector on a mote: all of its bits, and its length. ``bits`` may be a shorter integer."""
+        """Memory of the vector on a mote in bytes: all of its bits, zeros included, and its length."""
         return self.length // 8 + 4
 
     @property
@@ -202,7 +205,7 @@ class BitVector:
         reader.array("a bit vector", 3)
         flags = reader.unsigned("flags of a bit vector", RUN_LENGTHS | COMPLEMENT)
         received_length = reader.unsigned("length of a bit vector", LONGEST)
-        data = reader.byte_string("bits of a bit vector")
+        vector_bytes = reader.byte_string("bits of a bit vector")
         if not received_length or received_length % WORD:
             raise DecodeError(
                 f"byte {item_begin}: a bit vector has {received_length} bits; the length must be a multiple of 64"
@@ -211,16 +214,16 @@ class BitVector:
             raise DecodeError(f"byte {item_begin}: a bit vector has {received_length} bits; this mesh uses {length}")
         if flags & RUN_LENGTHS:
             # A code longer than the vector is padded with zeros, or is an error: do not cache it.
-            decode_runs = _decode_runs if 8 * len(data) <= received_length else _decode_runs.__wrapped__
-            bits = decode_runs(data, received_length, item_begin)
-        elif 8 * len(data) != received_length:
+            decode_runs = _decode_runs if 8 * len(vector_bytes) <= received_length else _decode_runs.__wrapped__
+            vector_bits = decode_runs(vector_bytes, received_length, item_begin)
+        elif 8 * len(vector_bytes) != received_length:
             raise DecodeError(
-                f"byte {item_begin}: a bit vector of {received_length} bits has {len(data)} bytes; "
+                f"byte {item_begin}: a bit vector of {received_length} bits has {len(vector_bytes)} bytes; "
                 f"it must have {received_length // 8}"
             )
         else:
-            bits = int.from_bytes(data, "little")
-        return cls(received_length, bits ^ ((1 << received_length) - 1) if flags & COMPLEMENT else bits)
+            vector_bits = int.from_bytes(vector_bytes, "little")
+        return cls(received_length, vector_bits ^ ((1 << received_length) - 1) if flags & COMPLEMENT else vector_bits)
 
 
 class CountingVector:
@@ -255,7 +258,10 @@ class CountingVector:
         self.entries += 1
 
     def remove(self, vector: BitVector) -> None:
-        """Remove a vector from the sum; raise ParameterError and change nothing if the vector cannot be in the sum."""
+        """Subtract a vector that was added to this sum.
+
+        If the vector cannot be in the sum, raise ParameterError and change nothing.
+        """
         _check_lengths(self, vector)
         digits = self._digits[:]
         borrow_bits = vector.bits
@@ -387,7 +393,7 @@ def _decode_runs(data: bytes, length: int, start: int) -> int:
     """
     code_digits = format(int.from_bytes(data, "little"), f"0{8 * len(data)}b") if data else ""
     vector_bytes = bytearray(length // 8)
-    position = 0
+    bit_position = 0
     code_end = len(code_digits)
     marker = code_digits.rfind("1")
     while marker >= 0:
@@ -396,10 +402,10 @@ def _decode_runs(data: bytes, length: int, start: int) -> int:
         if code_end < 0 or prefix_length > LONGEST.bit_length():
             raise DecodeError(f"byte {start}: the run lengths of a bit vector end within a code")
         if prefix_length:
-            position += (1 << prefix_length) - 1 + int(code_digits[code_end:marker], 2)
-        if position >= length:
+            bit_position += (1 << prefix_length) - 1 + int(code_digits[code_end:marker], 2)
+        if bit_position >= length:
             raise DecodeError(f"byte {start}: the run lengths of a bit vector exceed its {length} bits")
-        vector_bytes[position >> 3] |= 1 << (position & 7)
-        position += 1
+        vector_bytes[bit_position >> 3] |= 1 << (bit_position & 7)
+        bit_position += 1
         marker = code_digits.rfind("1", 0, code_end)
     return int.from_bytes(vector_bytes, "little")

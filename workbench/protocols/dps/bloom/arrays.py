@@ -35,7 +35,11 @@ _NEEDS_WORDS = 4
 
 
 class Texts(NamedTuple):
-    """Many texts: ``data``, their concatenated bytes (uint8); ``starts``, all starts and the last end (int64)."""
+    """Many texts in two arrays.
+
+    data    the concatenated bytes of all texts (uint8)
+    starts  where each text begins in ``data``, followed by the end of the last text (int64)
+    """
 
     data: np.ndarray
     starts: np.ndarray
@@ -68,12 +72,13 @@ def publication_filters(
 ) -> np.ndarray:
     """Return the filter of each published topic, uint64 of shape (topics, length / 64).
 
-    ``length``: bits of a filter. ``hashes``: number of bits that each part of a topic sets. ``wildcards``: whether
-    subscriptions with wildcards can match the topics. Raises AttributeFormatError for an invalid topic.
+    ``length``: bits of a filter. ``hashes``: number of bits that each part of a topic sets. ``separators``: characters
+    that divide topics into segments. ``wildcards``: whether subscriptions with wildcards can match the topics. Raises
+    AttributeFormatError for an invalid topic.
     """
-    texts, is_separator = _check_topics(published, separators, subscribed=False)
-    filters = _empty_filters(len(texts), length, hashes)
-    bloom_kernels.add_publications(filters, *texts, is_separator, hashes, wildcards, topics.LONGEST_B)
+    topic_texts, is_separator = _check_topics(published, separators, subscribed=False)
+    filters = _empty_filters(len(topic_texts), length, hashes)
+    bloom_kernels.add_publications(filters, *topic_texts, is_separator, hashes, wildcards, topics.LONGEST_B)
     return filters
 
 
@@ -85,12 +90,12 @@ def subscription_filters(
 ) -> np.ndarray:
     """Return the filter of each subscribed topic, uint64 of shape (topics, length / 64).
 
-    ``length``: bits of a filter. ``hashes``: number of bits that each part of a topic sets. Raises AttributeFormatError
-    for an invalid topic.
+    ``length``: bits of a filter. ``hashes``: number of bits that each part of a topic sets. ``separators``: characters
+    that divide topics into segments. Raises AttributeFormatError for an invalid topic.
     """
-    texts, is_separator = _check_topics(subscribed, separators, subscribed=True)
-    filters = _empty_filters(len(texts), length, hashes)
-    bloom_kernels.add_subscriptions(filters, *texts, is_separator, hashes, topics.LONGEST_B)
+    topic_texts, is_separator = _check_topics(subscribed, separators, subscribed=True)
+    filters = _empty_filters(len(topic_texts), length, hashes)
+    bloom_kernels.add_subscriptions(filters, *topic_texts, is_separator, hashes, topics.LONGEST_B)
     return filters
 
 
@@ -135,7 +140,8 @@ def includes(filters: np.ndarray, others: np.ndarray) -> np.ndarray:
 def matches(published: Topics, subscribed: Topics, separators: str | bytes = topics.SEPARATORS) -> np.ndarray:
     """Return whether each published topic matches each subscribed topic, bool of shape (published, subscribed).
 
-    Raises AttributeFormatError for an invalid subscribed topic; published topics are not checked.
+    ``separators``: characters that divide a topic into segments. Raises AttributeFormatError for an invalid subscribed
+    topic; published topics are not checked.
     """
     published_texts = _as_texts(published)
     subscribed_texts, is_separator = _check_topics(subscribed, separators, subscribed=True)

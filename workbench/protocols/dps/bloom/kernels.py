@@ -83,7 +83,7 @@ def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Intege
 def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -> None:
     """Store the SHA-256 digest of the first ``size`` bytes of ``item`` in ``state``.
 
-    The bytes of ``item`` after them are overwritten with padding.
+    Later bytes of ``item`` are overwritten with padding. ``w``: scratch memory of 64 words.
     """
     state[:] = _INITIAL_STATE
     padded_size = (size + 1 + _LENGTH_B + _BLOCK_B - 1) // _BLOCK_B * _BLOCK_B
@@ -103,8 +103,8 @@ def _insert_item(
 ) -> None:
     """Set the bits of an item in ``row``, a filter; each of ``hashes`` hashes sets one bit.
 
-    The item is the first ``size`` bytes of ``item``; later bytes are overwritten. DPS reads the digest as little-endian
-    words, so the big-endian words of SHA-256 are converted.
+    The item is the first ``size`` bytes of ``item``; later bytes are overwritten. ``state``, ``w``: scratch memory of
+    SHA-256. DPS reads the digest as little-endian words, so the big-endian words of SHA-256 are converted.
     """
     _digest(state, w, item, size)
     filter_bits = 64 * row.size
@@ -150,8 +150,8 @@ def _copy_segment(
         item_size += 1
     copy_begin = separators[index - 1] + 1 if index else 0
     copy_end = separators[index] + 1 if index < count else end
-    for position in range(copy_begin, copy_end):
-        item[item_size] = data[position]
+    for data_position in range(copy_begin, copy_end):
+        item[item_size] = data[data_position]
         item_size += 1
     return item_size
 
@@ -168,36 +168,39 @@ def add_publications(
 ) -> None:
     """Add each published topic to its filter, the same row of ``filters`` (uint64).
 
-    ``data``, ``starts``: the topics (see the module). ``hashes``: number of bits that each part of a topic sets.
-    ``wildcards``: whether subscriptions with wildcards can match; else only the topic itself is inserted."""
-    item = np.empty(longest + 2 * _BLOCK_B, np.uint8)
+    ``data``: the bytes of all topics. ``starts``: where each topic begins. ``is_separator``: whether each of the 256
+    byte values is a separator. ``hashes``: number of bits that each part of a topic sets. ``wildcards``: whether
+    subscriptions with wildcards can match; else only the topic itself is inserted. ``longest``: largest size of a topic
+    in bytes.
+    """
+    item_buffer = np.empty(longest + 2 * _BLOCK_B, np.uint8)
     separators = np.empty(longest + 1, np.int64)
     digest_state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
     for i in range(filters.shape[0]):
         topic_begin, topic_end = starts[i], starts[i + 1]
         filter_row = filters[i]
         item_size = topic_end - topic_begin
-        item[:item_size] = data[topic_begin:topic_end]
-        _insert_item(filter_row, item, item_size, hashes, digest_state, w)
+        item_buffer[:item_size] = data[topic_begin:topic_end]
+        _insert_item(filter_row, item_buffer, item_size, hashes, digest_state, w)
         if not wildcards:
             continue
         separator_count = _find_separators(data, topic_begin, topic_end, is_separator, separators)
         for k in range(separator_count):
             item_size = separators[k] + 1 - topic_begin
-            item[:item_size] = data[topic_begin : topic_begin + item_size]
-            _insert_item(filter_row, item, item_size, hashes, digest_state, w)
+            item_buffer[:item_size] = data[topic_begin : topic_begin + item_size]
+            _insert_item(filter_row, item_buffer, item_size, hashes, digest_state, w)
         for k in range(1, separator_count + 1):
-            item_size = _copy_segment(item, data, separators, separator_count, k, topic_end)
-            _insert_item(filter_row, item, item_size, hashes, digest_state, w)
+            item_size = _copy_segment(item_buffer, data, separators, separator_count, k, topic_end)
+            _insert_item(filter_row, item_buffer, item_size, hashes, digest_state, w)
         for level_count in range(separator_count + 1):
             for k in range(level_count):
-                item[k] = data[separators[k]]
-            item[level_count] = _HASH
-            _insert_item(filter_row, item, level_count + 1, hashes, digest_state, w)
+                item_buffer[k] = data[separators[k]]
+            item_buffer[level_count] = _HASH
+            _insert_item(filter_row, item_buffer, level_count + 1, hashes, digest_state, w)
         for k in range(separator_count):
-            item[k] = data[separators[k]]
-        item[separator_count] = _PLUS
-        _insert_item(filter_row, item, separator_count + 1, hashes, digest_state, w)
+            item_buffer[k] = data[separators[k]]
+        item_buffer[separator_count] = _PLUS
+        _insert_item(filter_row, item_buffer, separator_count + 1, hashes, digest_state, w)
 
 
 @njit(cache=True)
@@ -211,9 +214,11 @@ def add_subscriptions(
 ) -> None:
     """Add the topic of each subscription to its filter, the same row of ``filters`` (uint64).
 
-    ``data``, ``starts``: the topics (see the module). ``hashes``: number of bits that each part of a topic sets.
+    ``data``: the bytes of all topics. ``starts``: where each topic begins. ``is_separator``: whether each of the 256
+    byte values is a separator. ``hashes``: number of bits that each part of a topic sets. ``longest``: largest size of
+    a topic in bytes.
     """
-    item = np.empty(longest + 2 * _BLOCK_B, np.uint8)
+    item_buffer = np.empty(longest + 2 * _BLOCK_B, np.uint8)
     separators = np.empty(longest + 1, np.int64)
     digest_state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
     for i in range(filters.shape[0]):
@@ -224,8 +229,8 @@ def add_subscriptions(
             wildcard_position += 1
         item_size = wildcard_position - topic_begin
         if item_size:
-            item[:item_size] = data[topic_begin:wildcard_position]
-            _insert_item(filter_row, item, item_size, hashes, digest_state, w)
+            item_buffer[:item_size] = data[topic_begin:wildcard_position]
+            _insert_item(filter_row, item_buffer, item_size, hashes, digest_state, w)
         separator_count = _find_separators(data, topic_begin, topic_end, is_separator, separators)
         for k in range(1, separator_count + 1):
             segment_begin = separators[k - 1] + 1
@@ -233,8 +238,8 @@ def add_subscriptions(
                 data[segment_begin] == _PLUS and k < separator_count and separators[k] == segment_begin + 1
             ):
                 continue
-            item_size = _copy_segment(item, data, separators, separator_count, k, topic_end)
-            _insert_item(filter_row, item, item_size, hashes, digest_state, w)
+            item_size = _copy_segment(item_buffer, data, separators, separator_count, k, topic_end)
+            _insert_item(filter_row, item_buffer, item_size, hashes, digest_state, w)
 
 
 @njit(cache=True)
@@ -243,7 +248,9 @@ def first_invalid(
 ) -> int:
     """Return the index of the first text that is not a valid topic, or -1 if all are valid.
 
-    ``data``, ``starts``: the texts (see the module). ``wildcards``: whether topics may contain wildcards.
+    ``data``: the bytes of all texts. ``starts``: where each text begins. ``is_separator``: whether each of the 256 byte
+    values is a separator. ``longest``: largest allowed size in bytes. ``wildcards``: whether topics may contain
+    wildcards.
     """
     for i in range(starts.size - 1):
         topic_begin, topic_end = starts[i], starts[i + 1]
@@ -253,12 +260,16 @@ def first_invalid(
             or is_separator[data[topic_end - 1]]
         ):
             return i
-        for position in range(topic_begin, topic_end):
-            if data[position] != _PLUS and data[position] != _HASH:
+        for byte_position in range(topic_begin, topic_end):
+            if data[byte_position] != _PLUS and data[byte_position] != _HASH:
                 continue
-            is_last_byte = position + 1 == topic_end
-            ends_segment = is_last_byte or (data[position] == _PLUS and is_separator[data[position + 1]])
-            if not wildcards or not ends_segment or not (position == topic_begin or is_separator[data[position - 1]]):
+            is_last_byte = byte_position + 1 == topic_end
+            ends_segment = is_last_byte or (data[byte_position] == _PLUS and is_separator[data[byte_position + 1]])
+            if (
+                not wildcards
+                or not ends_segment
+                or not (byte_position == topic_begin or is_separator[data[byte_position - 1]])
+            ):
                 return i
     return -1
 
@@ -274,8 +285,9 @@ def match(
 ) -> None:
     """Set matched[i, j] to whether the topic of subscription j matches the topic of publication i.
 
-    ``data``, ``starts``: topics of the publications; ``subscribed``, ``subscribed_starts``: topics of the subscriptions
-    (see the module).
+    ``data``, ``starts``: bytes of the publications' topics, and where each topic begins. ``subscribed``,
+    ``subscribed_starts``: the same for the subscriptions. ``is_separator``: whether each of the 256 byte values is a
+    separator.
     """
     for i in range(matched.shape[0]):
         topic_begin, topic_end = starts[i], starts[i + 1]
@@ -316,10 +328,10 @@ def fuzzy_hash(filters: np.ndarray, hashes: np.ndarray) -> None:
     for i in range(filters.shape[0]):
         folded_words, bit_count = np.uint64(0), 0
         for k in range(filters.shape[1]):
-            word = filters[i, k]
-            folded_words |= word
-            while word and bit_count < 63:
-                word &= word - np.uint64(1)
+            filter_word = filters[i, k]
+            folded_words |= filter_word
+            while filter_word and bit_count < 63:
+                filter_word &= filter_word - np.uint64(1)
                 bit_count += 1
         hashes[i, 0], hashes[i, 1], hashes[i, 2] = _fold_rotations(folded_words)
         hashes[i, 3] = _unary_count(bit_count)

@@ -76,7 +76,13 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
     }
     node = dps_node(
         options.listen,
-        DPS(**{name: value for name, value in settings.items() if value is not None}),
+        DPS(
+            **{
+                setting_name: setting_value
+                for setting_name, setting_value in settings.items()
+                if setting_value is not None
+            }
+        ),
         security=make_security(options) if hasattr(options, "key") else None,
         multicast=_make_multicast(options),
         on_event=output.event,
@@ -146,8 +152,12 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
 
 def _acknowledge(publication: Any, options: argparse.Namespace, output: Output) -> None:
     """Acknowledge a publication with the text of ``--ack``, or with this node's address; print a failure."""
-    text = f"This is an ACK from {output.node}" if options.ack is None else options.ack
-    payload = data_of_json(json.dumps({"msg": "ACK Message", "address": str(output.node)})) if options.cbor else text
+    acknowledgement_text = f"This is an ACK from {output.node}" if options.ack is None else options.ack
+    payload = (
+        data_of_json(json.dumps({"msg": "ACK Message", "address": str(output.node)}))
+        if options.cbor
+        else acknowledgement_text
+    )
     try:
         publication.acknowledge(payload)
     except WorkbenchError as error:
@@ -170,10 +180,10 @@ async def publish(node: Any, options: argparse.Namespace, output: Output) -> int
     end_s = loop.time() + stay_s
     answer_count = 0
     while (remaining_s := end_s - loop.time()) > 0 and (options.count is None or answer_count < options.count):
-        answer = await series.next(remaining_s)
-        if answer is not None:
+        acknowledgement = await series.next(remaining_s)
+        if acknowledgement is not None:
             answer_count += 1
-            output.answer(answer, series)
+            output.answer(acknowledgement, series)
     return 0 if options.count is None or answer_count >= options.count else 1
 
 
@@ -214,9 +224,9 @@ async def _publish_lines(node: Any, output: Output) -> int:
         async for answer in series:
             output.answer(answer, series)
 
-    async for line in _stdin_lines():
+    async for input_line in _stdin_lines():
         try:
-            options = parser.parse_args(shlex.split(line))
+            options = parser.parse_args(shlex.split(input_line))
             former_count = len(known_series)
             series = await _publish(node, options, output, known_series)
             if options.ack and len(known_series) > former_count:
@@ -238,7 +248,7 @@ class _LineParser(argparse.ArgumentParser):
 async def _stdin_lines() -> AsyncIterator[str]:
     """Yield the lines of standard input that are not empty.
 
-    A thread reads the lines, because the event loop cannot watch a file, and watching a terminal has side effects.
+    A thread reads the lines. The event loop could not wait for a file, and waiting for a terminal has side effects.
     """
     queue: asyncio.Queue[str | None] = asyncio.Queue(_MOST_LINES)
     loop = asyncio.get_running_loop()
@@ -258,9 +268,9 @@ def _read_lines(put: Callable[[str | None], None]) -> None:
     with suppress(RuntimeError, CancelledError):  # The event loop is closed.
         # This thread would hold the lock of sys.stdin while the interpreter ends.
         while chunk := os.read(0, 65_536):
-            *lines, incomplete_line = (incomplete_line + chunk).split(b"\n")
-            for line in lines:
-                put(line.decode("utf-8", "surrogateescape").strip())
+            *complete_lines, incomplete_line = (incomplete_line + chunk).split(b"\n")
+            for complete_line in complete_lines:
+                put(complete_line.decode("utf-8", "surrogateescape").strip())
         put(incomplete_line.decode("utf-8", "surrogateescape").strip())
         put(None)
 

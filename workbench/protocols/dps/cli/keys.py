@@ -80,8 +80,8 @@ def make_security(options: argparse.Namespace) -> Any:
     from workbench.protocols.dps.cose import KeyStore, Security
 
     store = KeyStore()
-    shared_kids = [_add_shared(store, text) for text in options.key]
-    public_kids = [_add_public(store, text) for text in options.public]
+    shared_kids = [_add_shared(store, option_text) for option_text in options.key]
+    public_kids = [_add_public(store, option_text) for option_text in options.public]
     own_kid = _add_private(store, options.private, options.password_file) if options.private else None
     if protection in _SIGNED and own_kid is None:
         raise ParameterError(
@@ -89,7 +89,7 @@ def make_security(options: argparse.Namespace) -> Any:
         )
     if protection in ("0", "3"):
         return Security(store, None, (), own_kid if protection == "3" else None, not options.refuse_plain)
-    given_kids = [_encode_kid(text) for text in getattr(options, "to", None) or ()]
+    given_kids = [_encode_kid(option_text) for option_text in getattr(options, "to", None) or ()]
     recipients = given_kids or (public_kids if protection == "2" else shared_kids)
     return Security(store, _ALGORITHMS[protection], recipients, own_kid, not options.refuse_plain)
 
@@ -105,14 +105,16 @@ def _load_shared_key(source: str) -> bytes:
     """Return the 32 bytes of a key. ``source`` is 64 hexadecimal digits, or a file with the digits or the bytes."""
     from workbench.protocols.dps.cose.algorithms import KEY_B  # Imported only for keys, since it loads `cryptography`.
 
-    key = _key_from_digits(source)
-    if key is not None:
-        return key
+    shared_key = _key_from_digits(source)
+    if shared_key is not None:
+        return shared_key
     file_bytes = _read_key_file(source)
-    key = file_bytes if len(file_bytes) == KEY_B else _key_from_digits(file_bytes.decode("ascii", "replace").strip())
-    if key is None:
+    shared_key = (
+        file_bytes if len(file_bytes) == KEY_B else _key_from_digits(file_bytes.decode("ascii", "replace").strip())
+    )
+    if shared_key is None:
         raise DataError(f"{source}: not a shared key; it must have {KEY_B} bytes, or {2 * KEY_B} hexadecimal digits")
-    return key
+    return shared_key
 
 
 def _key_from_digits(text: str) -> bytes | None:
@@ -153,14 +155,14 @@ def _common_name(pem: bytes, source: str) -> bytes:
     from cryptography.x509.oid import NameOID
 
     try:
-        names = x509.load_pem_x509_certificate(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        common_names = x509.load_pem_x509_certificate(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     except ValueError:
-        names = []
-    if not names:
+        common_names = []
+    if not common_names:
         raise ParameterError(
             f"{source}: not a certificate with a common name; give an identifier, as in --public KID={source}"
         )
-    return str(names[0].value).encode()
+    return str(common_names[0].value).encode()
 
 
 def _split_option(text: str, option: str) -> tuple[bytes, str]:

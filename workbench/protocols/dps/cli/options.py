@@ -46,11 +46,11 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     subcommands = dps.add_subparsers(dest="dps_command", required=True, metavar="COMMAND")
-    for name, (text, add_options) in _COMMANDS.items():
-        parser = subcommands.add_parser(name, help=text)
+    for command_name, (help_text, add_options) in _COMMANDS.items():
+        parser = subcommands.add_parser(command_name, help=help_text)
         add_options(parser)
         _add_common(parser)
-        parser.set_defaults(command=_make_command(name))
+        parser.set_defaults(command=_make_command(command_name))
 
 
 def _add_subscribe(parser: argparse.ArgumentParser) -> None:

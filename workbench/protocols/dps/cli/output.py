@@ -26,7 +26,7 @@ _REFERENCE_TAGS = (25, 256, 28, 29)
 class Output:
     """Printer of a command's events: one line for each event, as text or JSON.
 
-    `commands.run` sets ``node`` to the open node. If the program that reads the output ends, the Output sets the
+    `commands.run` sets ``node`` to the open node. If the output's reader (a pipe) closes, the Output sets the
     event ``stop``, which ends the command.
     """
 
@@ -126,23 +126,33 @@ class Output:
         )
 
     def event(self, event: Any) -> None:
-        """Print an event of the protocol's node if it is a change of a link; with ``--debug``, print all events."""
+        """Print an event of the protocol if it is a change of a link; with ``--debug``, print any event."""
         event_name = type(event).__name__
         if event_name == "LinkSet":
-            peer, state = as_text(event.peer), event.detail
-            if state in _LINK_TEXTS or self._is_debug:
-                self.write("link", _LINK_TEXTS.get(state, f"{{}}: {state}").format(peer), neighbor=peer, state=state)
+            peer, link_state = as_text(event.peer), event.detail
+            if link_state in _LINK_TEXTS or self._is_debug:
+                self.write(
+                    "link",
+                    _LINK_TEXTS.get(link_state, f"{{}}: {link_state}").format(peer),
+                    neighbor=peer,
+                    state=link_state,
+                )
         elif self._is_debug:
             neighbor = as_text(event.peer) if isinstance(event.peer, tuple) else ""
             event_values = (event_name, event.message, neighbor, event.value, event.detail)
             event_text = " ".join(str(event_value) for event_value in event_values if event_value != "")
-            fields = {"kind": event_name, "message": event.message, "neighbor": neighbor or None, "value": event.value}
-            self.write("debug", event_text, **fields, detail=str(event.detail))
+            event_fields = {
+                "kind": event_name,
+                "message": event.message,
+                "neighbor": neighbor or None,
+                "value": event.value,
+            }
+            self.write("debug", event_text, **event_fields, detail=str(event.detail))
 
     def end(self) -> None:
         """Print the last line: numbers of sent, received and dropped datagrams."""
         node = self.node
-        drops = ", ".join(f"{count} {reason}" for reason, count in sorted(node.drops.items())) or "none"
+        drops = ", ".join(f"{drop_count} {reason}" for reason, drop_count in sorted(node.drops.items())) or "none"
         self.write(
             "end",
             f"{node.sent} datagrams sent, {node.received} received; dropped: {drops}",

@@ -145,13 +145,15 @@ class Security:
         """Return a received message as `Opened`, decrypted if necessary; raise DecodeError if decryption fails."""
         if message.data is not None:
             return Opened(message, None, None, None)
-        item = structures.decode(message.body)
+        cose_item = structures.decode(message.body)
         protected_map = dps.protected_map(message)
-        if item.tag == structures.SIGN1:
-            sender = self._verified_signer(item.signature, "Signature1", protected_map, item.content)
-            return Opened(dps.with_plain_body(message, item.content), sender, None, None)
-        key_management, kid, plain_body = self._decrypt(item, protected_map, nonce(message))
-        sender = self._verified_signer(item.signature, "CounterSignature", b"", item.content, item.protected)
+        if cose_item.tag == structures.SIGN1:
+            sender = self._verified_signer(cose_item.signature, "Signature1", protected_map, cose_item.content)
+            return Opened(dps.with_plain_body(message, cose_item.content), sender, None, None)
+        key_management, kid, plain_body = self._decrypt(cose_item, protected_map, nonce(message))
+        sender = self._verified_signer(
+            cose_item.signature, "CounterSignature", b"", cose_item.content, cose_item.protected
+        )
         return Opened(dps.with_plain_body(message, plain_body), sender, kid, key_management)
 
     def answering(self, opened: Opened) -> "Security":
@@ -202,32 +204,34 @@ class Security:
         a nonce of their own, which are encrypted directly with a shared key. Raises DecodeError if no key fits.
         """
         authenticated_bytes = structures.encryption_structure(item.tag, item.protected, external)
-        for key_management, kid, key in self._content_keys(item):
-            decrypted_bytes = algorithms.decrypt(key, item.iv or fixed_nonce, item.content, authenticated_bytes)
+        for key_management, kid, content_key in self._content_keys(item):
+            decrypted_bytes = algorithms.decrypt(content_key, item.iv or fixed_nonce, item.content, authenticated_bytes)
             if decrypted_bytes is not None:
                 return key_management, kid, decrypted_bytes
         key_names = ", ".join(repr(recipient.kid) for recipient in item.recipients) or "an implicit shared key"
         raise DecodeError(f"a message encrypted for {key_names} cannot be decrypted with the keys in the store")
 
     def _content_keys(self, item: CoseItem) -> list[tuple[str, bytes, bytes]]:
-        """Return [(key management, identifier, key)] of the keys in the store that may decrypt the item's content."""
+        """Return [(key management, key identifier, key)] for each key of this node that may decrypt ``item``."""
         if item.tag == structures.ENCRYPT0:
-            return [(IMPLICIT, kid, key) for kid, key in self.keys.symmetric.items()]
+            return [(IMPLICIT, kid, symmetric_key) for kid, symmetric_key in self.keys.symmetric.items()]
         for recipient in item.recipients:
-            key = self._unwrap_key(recipient)
-            if key is not None:
+            symmetric_key = self._unwrap_key(recipient)
+            if symmetric_key is not None:
                 # Only the first usable recipient: otherwise a message with many recipients would cost many decryptions.
-                return [(_KEY_MANAGEMENT[recipient.algorithm], recipient.kid, key)]
+                return [(_KEY_MANAGEMENT[recipient.algorithm], recipient.kid, symmetric_key)]
         return []
 
     def _unwrap_key(self, recipient: Recipient) -> bytes | None:
-        keys, kid = self.keys, recipient.kid
+        key_store, kid = self.keys, recipient.kid
         if recipient.algorithm == structures.ECDH_ES_A256KW:
-            if kid not in keys.private or recipient.ephemeral is None:
+            if kid not in key_store.private or recipient.ephemeral is None:
                 return None
-            return algorithms.unwrap(algorithms.agree(keys.private(kid), recipient.ephemeral), recipient.wrapped)
-        key: bytes | None = keys.symmetric.get(kid)
-        return key if recipient.algorithm == structures.DIRECT else algorithms.unwrap(key, recipient.wrapped)
+            return algorithms.unwrap(algorithms.agree(key_store.private(kid), recipient.ephemeral), recipient.wrapped)
+        shared_key: bytes | None = key_store.symmetric.get(kid)
+        return (
+            shared_key if recipient.algorithm == structures.DIRECT else algorithms.unwrap(shared_key, recipient.wrapped)
+        )
 
     def _sign(self, context: str, external: bytes, content: bytes, body_protected: bytes | None = None) -> Signature:
         assert self.sender is not None

@@ -43,10 +43,10 @@ def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
     if wrapping is None:
         return None
     try:
-        key = aes_key_unwrap(wrapping, wrapped)
+        unwrapped_key = aes_key_unwrap(wrapping, wrapped)
     except (InvalidUnwrap, ValueError):
         return None
-    return key if len(key) == KEY_B else None
+    return unwrapped_key if len(unwrapped_key) == KEY_B else None
 
 
 def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
@@ -92,7 +92,7 @@ def sign(private: ec.EllipticCurvePrivateKey, signed: bytes) -> bytes:
 
 
 def is_signed(public: ec.EllipticCurvePublicKey, value: bytes, signed: bytes) -> bool:
-    """Return whether ``value`` is a valid signature of ``signed`` by the key."""
+    """Return whether ``value`` is a valid signature of the bytes ``signed`` by the owner of the key ``public``."""
     _, size_B, _, digest = _CURVES[public.curve.name]
     if len(value) != 2 * size_B:
         return False

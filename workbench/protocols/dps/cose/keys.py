@@ -52,25 +52,25 @@ class KeyStore:
     def add_private(self, kid: bytes | str, pem: bytes, password: bytes | None = None) -> None:
         """Add a key pair of this node, on the curve P-384 or P-521, from the private key in PEM."""
         try:
-            key = serialization.load_pem_private_key(pem, password)
+            private_key = serialization.load_pem_private_key(pem, password)
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
             raise ParameterError(f"the private key {kid!r} cannot be read: {error}") from None
-        if not isinstance(key, ec.EllipticCurvePrivateKey) or not is_supported(key.curve):
+        if not isinstance(private_key, ec.EllipticCurvePrivateKey) or not is_supported(private_key.curve):
             raise ParameterError(f"the curve of the private key {kid!r} is not supported; use P-384 or P-521")
-        self.private[kid_bytes(kid)] = key
-        self.public[kid_bytes(kid)] = key.public_key()
+        self.private[kid_bytes(kid)] = private_key
+        self.public[kid_bytes(kid)] = private_key.public_key()
 
     def add_public(self, kid: bytes | str, pem: bytes) -> None:
         """Add the public key of another node, from the key or a certificate in PEM."""
         try:
             is_certificate = _CERTIFICATE in pem
             certificate_key = x509.load_pem_x509_certificate(pem).public_key() if is_certificate else None
-            key = certificate_key or serialization.load_pem_public_key(pem)
+            public_key = certificate_key or serialization.load_pem_public_key(pem)
         except (ValueError, UnsupportedAlgorithm) as error:
             raise ParameterError(f"the public key {kid!r} cannot be read: {error}") from None
-        if not isinstance(key, ec.EllipticCurvePublicKey) or not is_supported(key.curve):
+        if not isinstance(public_key, ec.EllipticCurvePublicKey) or not is_supported(public_key.curve):
             raise ParameterError(f"the curve of the public key {kid!r} is not supported; use P-384 or P-521")
-        self.public[kid_bytes(kid)] = key
+        self.public[kid_bytes(kid)] = public_key
 
 
 def kid_bytes(kid: bytes | str) -> bytes:

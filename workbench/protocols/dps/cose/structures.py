@@ -51,7 +51,7 @@ class Recipient(NamedTuple):
 
     kid        identifier of the recipient's key
     ephemeral  public key of the sender's fresh key pair for ECDH; None for other algorithms
-    wrapped    the key of the content, wrapped with ``algorithm``; empty for DIRECT
+    wrapped    the content's key, encrypted (wrapped) with ``algorithm``; b"" for DIRECT, which uses a shared key
     """
 
     algorithm: int
@@ -83,7 +83,7 @@ def _encode_header(*pairs: tuple[int, bytes]) -> bytes:
 
 
 def signature_header(algorithm: int) -> bytes:
-    """Return the encoded protected header of a signature with this algorithm (COSE's number)."""
+    """Return the encoded protected header of a signature; ``algorithm`` is the number of its algorithm in COSE."""
     return _encode_header((_ALGORITHM, cbor.integer(algorithm)))
 
 
@@ -141,7 +141,7 @@ def encode_signed(signature: Signature, payload: bytes) -> bytes:
 
 
 def _encode_signature(signature: Signature, *payload: bytes) -> bytes:
-    """Encode the array of a signed item (Sign1), or without ``payload`` the array of a countersignature."""
+    """Encode a Sign1 item with its one ``payload``; without ``payload``, encode a countersignature."""
     kid_header = _encode_header((_KID, cbor.byte_string(signature.kid)))
     return cbor.sequence(cbor.byte_string(signature.protected), kid_header, *payload, cbor.byte_string(signature.value))
 
@@ -213,16 +213,16 @@ def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
     """
     headers: dict[str, Any] = {}
     for _ in range(reader.mapping("headers")):
-        key = _read_key(reader)
-        if key == _ALGORITHM:
+        header_key = _read_key(reader)
+        if header_key == _ALGORITHM:
             headers["algorithm"] = reader.integer("algorithm", _LOWEST, _HIGHEST)
-        elif key == _KID:
+        elif header_key == _KID:
             headers["kid"] = reader.byte_string("key identifier")
-        elif key == _IV:
+        elif header_key == _IV:
             headers["iv"] = reader.byte_string("initialization vector", 12)
-        elif key == _EPHEMERAL:
+        elif header_key == _EPHEMERAL:
             headers["ephemeral"] = _read_point(reader)
-        elif key == _COUNTERSIGNATURE and countersigned:
+        elif header_key == _COUNTERSIGNATURE and countersigned:
             headers["countersignature"] = _read_signature(reader, "countersignature", False)[0]
         else:
             reader.skip("a header")
@@ -240,11 +240,11 @@ def _read_key(reader: cbor.Reader) -> int | None:
 def _read_point(reader: cbor.Reader) -> Point:
     curve, coordinates = 0, {_X: b"", _Y: b""}
     for _ in range(reader.mapping("ephemeral key")):
-        key = _read_key(reader)
-        if key == _CURVE:
+        parameter_key = _read_key(reader)
+        if parameter_key == _CURVE:
             curve = reader.unsigned("curve", _HIGHEST)
-        elif key in (_X, _Y):
-            coordinates[key] = reader.byte_string("coordinate")
+        elif parameter_key in (_X, _Y):
+            coordinates[parameter_key] = reader.byte_string("coordinate")
         else:
             reader.skip("a parameter of a key")
     return Point(curve, coordinates[_X], coordinates[_Y])
@@ -266,7 +266,7 @@ def _read_signature(reader: cbor.Reader, name: str, is_item: bool) -> tuple[Sign
 
 
 def _read_algorithm(protected: bytes) -> int:
-    """Return the COSE number of the algorithm in an encoded protected header, or 0 if it names no algorithm."""
+    """Return the COSE number of the algorithm in an encoded protected header; 0 if the header lacks it."""
     if not protected:
         return 0
     reader = cbor.Reader(protected)

@@ -149,7 +149,7 @@ def _plan_wake(core, state, i):
 
 @compiled
 def _earlier(first_us, second_us):
-    """Return the earlier of two times, where NONE means never."""
+    """Return the earlier of two times in µs; a time may be NONE, which means never."""
     if second_us == NONE:
         return first_us
     return second_us if first_us == NONE else min(first_us, second_us)
@@ -160,7 +160,7 @@ def _earlier(first_us, second_us):
 
 @compiled
 def _change_own(core, state, i, subscription, in_force, now):
-    """Begin (``in_force`` 1) or end (0) a subscription of node ``i``.
+    """Begin (``in_force`` is 1) or end (``in_force`` is 0) a subscription of node ``i``.
 
     Then send all neighbors the changed sum of the filters of the node's subscriptions.
     """
@@ -206,7 +206,10 @@ def unsubscribe(core, state, i, subscription, now):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Publish reading ``number`` of node ``i``; ``content`` is the row of its attributes in ``core.contents``."""
+    """Publish a reading of node ``i``.
+
+    ``content``: index of the reading's attributes in ``core.contents``. ``number``: the reading's number at this node.
+    """
     i = np.int64(i)
     publish_content(core, state, i, content, number, now)
     if state.retains:
@@ -288,8 +291,8 @@ def wake(core, state, i, now):
 def _send_scout(core, state, i, now):
     """End the link to the current scout if the link is muted and no answer is outstanding; then link to the next scout.
 
-    Scouts are neighbors that are not among the best ones. A node links to one scout after another, as a scout may be in
-    another part of the network.
+    A scout is a neighbor with a trial link, not one of the best neighbors. A node links to one scout after another, as
+    a scout may be in another part of the network. A muted link is one that seems to close a loop.
     """
     node = state.nodes[i]
     scout_link = np.int64(node.scout)

@@ -1,4 +1,4 @@
-"""Acknowledgements of publications in DPS's fast twin, without payload.
+"""Acknowledgements of publications in DPS's fast twin (its compiled version), without payload.
 
 `workbench.protocols.dps.acknowledgements` defines the behavior.
 """
@@ -65,7 +65,7 @@ def receive_answer(core, state, i, link, message, now):
 
 @compiled
 def _is_expected(core, state, i, publication):
-    """Return whether node ``i`` published the publication, recently enough to expect acknowledgements of it."""
+    """Return whether node ``i`` published a publication and still expects acknowledgements of it."""
     publication_row = state.publications[publication]
     return (
         publication_row.origin == core.addresses[i]

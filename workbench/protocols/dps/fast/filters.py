@@ -107,9 +107,9 @@ def _find_or_add(rows, hashes, table, row):
 
 @compiled
 def intern_filter(state):
-    """Return the row of ``state.filters`` that holds the filter just computed in the first free row.
+    """Store the filter computed in the first free row of ``state.filters``; return the index of its row.
 
-    If an earlier row has the same bits, return that row. Otherwise keep the new row: it is no longer free.
+    If an earlier row has the same bits, return the index of that row; the new row remains free.
     """
     new_row = state.numbers[Number.FILTERS]
     stored_row = _find_or_add(state.filters, state.filter_hashes, state.filter_table, new_row)
@@ -122,9 +122,9 @@ def intern_filter(state):
 
 @compiled
 def intern_needs(state):
-    """Return the row of ``state.needs`` that holds the needs (fuzzy hash) just computed in the first free row.
+    """Store the needs (a fuzzy hash) computed in the first free row of ``state.needs``; return the index of their row.
 
-    If an earlier row has the same bits, return that row. Otherwise keep the new row: it is no longer free.
+    If an earlier row has the same bits, return the index of that row; the new row remains free.
     """
     new_row = state.numbers[Number.NEEDS]
     stored_row = _find_or_add(state.needs, state.needs_hashes, state.needs_table, new_row)
@@ -136,7 +136,7 @@ def intern_needs(state):
 
 @compiled
 def ones_of(rows, row):
-    """Return the number of set bits in row ``row`` of an array of 64-bit words."""
+    """Return the number of set bits in row ``row`` of ``rows``, an array of 64-bit words."""
     bit_count = np.int64(0)
     for k in range(rows.shape[1]):
         bit_count += twin.count_ones(rows[row, k])
@@ -164,7 +164,8 @@ def clear_sum(state):
 def add_to_sum(state, interests, needs):
     """Add the interests of a link or of a subscription to the sum that `clear_sum` has started.
 
-    ``interests``, ``needs``: rows of the filter and of the needs to add. Filters are united, needs are intersected.
+    ``interests``, ``needs``: indices of the filter in ``state.filters`` and of its fuzzy hash in ``state.needs``.
+    Filters are united, needs are intersected.
     """
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
@@ -178,7 +179,7 @@ def add_to_sum(state, interests, needs):
 def end_sum(state, entries):
     """Finish the sum of interests that `clear_sum` has started.
 
-    ``entries``: number of filters that were added. If it is 0, clear the bits of the needs, which are all set.
+    ``entries``: number of filters that were added. If it is 0, all bits of the needs are still set; clear them.
     """
     if entries == 0:
         row = state.numbers[Number.NEEDS]
@@ -188,9 +189,9 @@ def end_sum(state, entries):
 
 @compiled
 def change_between(state, first, second):
-    """Return the row of the filter that is the exclusive or of two filters.
+    """Store the exclusive or of two filters as a filter, and return its index in ``state.filters``.
 
-    ``first`` and ``second`` are rows of ``state.filters``.
+    ``first``, ``second``: indices of the two filters.
     """
     if first == second:
         return EMPTY
@@ -221,19 +222,19 @@ def more_B(argument):
 
 @compiled
 def _runs_bits(state, row, complement):
-    """Return the size in bits of the run-length code of the filter in row ``row``.
+    """Return the size in bits of the run-length code of a filter, row ``row`` of ``state.filters``.
 
     ``complement``: a word of ones to encode the inverted filter, or 0 to encode the filter itself.
     """
     code_bits = np.int64(0)
     run_start = np.int64(0)
     for k in range(state.filters.shape[1]):
-        word = state.filters[row, k] ^ complement
-        while word:
-            position = np.int64(k) * WORD + twin.trailing_zeros(word)
-            word &= word - _ONE_BIT
-            zeros = position - run_start + 1
-            run_start = position + 1
+        filter_word = state.filters[row, k] ^ complement
+        while filter_word:
+            bit_position = np.int64(k) * WORD + twin.trailing_zeros(filter_word)
+            filter_word &= filter_word - _ONE_BIT
+            zeros = bit_position - run_start + 1
+            run_start = bit_position + 1
             code_bits += 1
             while zeros > 1:
                 zeros >>= 1
@@ -243,7 +244,7 @@ def _runs_bits(state, row, complement):
 
 @compiled
 def _encoded_B(state, row):
-    """Return the size in bytes of the encoded filter in row ``row``; `BitVector.encode` defines the encoding."""
+    """Return the size in bytes of a filter, row ``row`` of ``state.filters``, as `BitVector.encode` would encode it."""
     filter_bits = state.filters.shape[1] * WORD
     fill_percent = 100 * state.filter_ones[row] + 1  # times ``filter_bits``
     code_bits = np.int64(filter_bits + 1)
@@ -270,9 +271,9 @@ def _or_rotated(word, distance):
 
 @compiled
 def _lacks_need(state, needs, k, word):
-    """Return whether the needs in row ``needs`` have a bit that a fuzzy hash lacks, both compared in word ``k`` only.
+    """Return whether word ``k`` of a link's needs has a bit that the same word of a publication's fuzzy hash lacks.
 
-    ``word``: word ``k`` of the fuzzy hash.
+    ``needs``: row of the needs in ``state.needs``. ``word``: word ``k`` of the fuzzy hash.
     """
     return (state.needs[needs, k] & ~word) != _NO_BITS
 
@@ -281,13 +282,13 @@ def _lacks_need(state, needs, k, word):
 def routes(state, topics, interests, needs):
     """Return whether a publication may match the interests received over a link, by the test of `bloom.routes`.
 
-    ``topics``: number of the publication's set of topics (see `topics.Workload`). ``interests``, ``needs``: rows of the
-    received filter and its fuzzy hash in ``state.filters`` and ``state.needs``.
+    ``topics``: index of the publication's set of topics (see `topics.Workload`). ``interests``, ``needs``: indices of
+    the received filter in ``state.filters`` and of its fuzzy hash in ``state.needs``.
     """
     folded_words = _NO_BITS
     common_bit_count = np.int64(0)
-    for entry in range(state.topic_first[topics], state.topic_first[topics + 1]):
-        common_word = state.topic_words[entry] & state.filters[interests, state.topic_positions[entry]]
+    for word_index in range(state.topic_first[topics], state.topic_first[topics + 1]):
+        common_word = state.topic_words[word_index] & state.filters[interests, state.topic_positions[word_index]]
         folded_words |= common_word
         common_bit_count += twin.count_ones(common_word)
     if common_bit_count == 0:

@@ -1,4 +1,6 @@
-"""The history of a node in DPS's fast twin: publications and the neighbors that sent them, as in `dps.history`.
+"""The history of a node in DPS's fast twin (its compiled version): publications, and the neighbors that sent them.
+
+`workbench.protocols.dps.history` defines the behavior.
 
 In a scenario each series has one publication, and all publications of a run have the same lifetime. So a node's list of
 seen publications, in the order of their last reception, is also in the order of expiry.
@@ -66,17 +68,17 @@ def _count_sources(state, i, publication):
 
 @compiled
 def note(state, i, publication, now):
-    """Add a publication to node ``i``'s history, or renew its entry.
+    """Add a publication to node ``i``'s history, or move its entry to the end as the newest.
 
     Return whether the history contained the publication already.
     """
-    pair = state.pairs[publication, i]
-    if pair.is_seen:
+    history_entry = state.pairs[publication, i]
+    if history_entry.is_seen:
         twin.remove(state.nodes[i].seen, state.pairs[:, i], publication)
         _append_seen(state, i, publication, now)
         return True
     _make_room(state, i, now)
-    pair.is_seen = 1
+    history_entry.is_seen = 1
     _append_seen(state, i, publication, now)
     return False
 

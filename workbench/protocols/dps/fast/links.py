@@ -1,4 +1,4 @@
-"""The links of DPS's fast twin: the state machine of `workbench.protocols.dps.links`, with the same transition table.
+"""The links of DPS's fast twin (its compiled version): the state machine of `workbench.protocols.dps.links`.
 
 This module leaves out cases that cannot happen in a run of a scenario: links that are ended while an answer is
 outstanding, more neighbors than ``max_links``, and malformed messages.
@@ -231,8 +231,8 @@ def _find_replacement(state, i, link):
 def _set_inbound(state, i, link, interests, needs):
     """Store the interests and needs that a neighbor has sent, and mark them as changed for the trace.
 
-    ``link``: row of the link with the neighbor. ``interests``: a row of ``state.filters``, or NONE to remove the stored
-    interests. ``needs``: a row of ``state.needs``.
+    ``link``: index of the link with the neighbor. ``interests``: index of their filter in ``state.filters``, or NONE to
+    remove the stored interests. ``needs``: index of their fuzzy hash in ``state.needs``.
     """
     state.links[link].inbound = interests
     state.links[link].inbound_needs = needs
@@ -244,7 +244,10 @@ def _set_inbound(state, i, link, interests, needs):
 
 @compiled
 def request_link(core, state, i, link, now):
-    """Request a link with a neighbor to which node ``i`` has no link; ``link`` is the neighbor's row."""
+    """Request a link with a neighbor to which node ``i`` has no link.
+
+    ``link``: index in ``state.links`` of the data about this neighbor.
+    """
     add_link(state, i, link, 1)
     apply_input(core, state, i, link, ASKED, now)
 
@@ -486,7 +489,7 @@ def _acknowledge(core, state, i, link, now):
 
 @compiled
 def _resume(core, state, i, link, now):
-    """Do the work that waited for the neighbor's answer: schedule mesh ids or interests, or end the link.
+    """Do the postponed work of a link after its neighbor has answered: schedule mesh ids or interests, or end the link.
 
     Do nothing if an answer is still outstanding.
     """
@@ -546,7 +549,7 @@ def retry_link_message(core, state, i, link, is_answer, now):
 
 @compiled
 def _send_retry(core, state, i, link, now):
-    """Repeat the messages of a link that the radio failed to deliver, if they are still needed."""
+    """Send again the messages to the neighbor that the radio failed to deliver, if they are still needed."""
     remote = state.links[link]
     remote.retry_us = NONE
     if remote.acknowledges_next:

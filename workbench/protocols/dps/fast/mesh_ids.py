@@ -1,8 +1,9 @@
-"""Mesh ids, by which nodes detect loops, in DPS's fast twin: `workbench.protocols.dps.mesh_ids` on two 64-bit words.
+"""Mesh ids, by which nodes detect loops, in DPS's fast twin (its compiled version), as two 64-bit words.
 
-The two words ``high`` and ``low`` form an id of 128 bits. An id with all bits set is *unknown*. The
-*owner* of an id is the node that created it. The lowest byte counts the *hops* of an id that has the *mark* in the next
-two bytes.
+`workbench.protocols.dps.mesh_ids` defines the behavior.
+
+The two words ``high`` and ``low`` form an id of 128 bits. An id with all bits set is *unknown*. The *owner* of
+an id is the node that created it. If the second and third lowest bytes are the *mark*, the lowest byte counts *hops*.
 """
 
 import numpy as np
@@ -72,7 +73,7 @@ def is_same_owner(high, low, other_high, other_low):
 
 @compiled
 def note_mesh_id(remote, high, low):
-    """Store the mesh id that a neighbor has sent, and update the field ``rises`` of the neighbor's row.
+    """Store the mesh id that a neighbor has sent, and update the field ``rises`` of the link's data (``remote``).
 
     ``rises`` counts how many times in a row the neighbor has sent an id with the same owner and more hops than before.
     """
@@ -88,7 +89,7 @@ def note_mesh_id(remote, high, low):
 
 @compiled
 def low_to_send(remote, low):
-    """Return the low word of a mesh id to send to a neighbor; without hops if the neighbor does not count hops."""
+    """Return the low word of a mesh id as sent to a neighbor: its hops are 0 if the neighbor does not count hops."""
     return low if remote.counts_hops else owner_low(low)
 
 
@@ -147,16 +148,16 @@ def lowest_except(state, i, excluded_link):
     ``excluded_link``: row of the link with the neighbor whose id is left out.
     """
     node = state.nodes[i]
-    high, low = node.mesh_high, node.mesh_low
+    lowest_high, lowest_low = node.mesh_high, node.mesh_low
     link = np.int64(node.links.first)
     while link != NONE:
         remote = state.links[link]
         if link != excluded_link and rules.is_connecting(remote.state):
             here_high, here_low = mesh_id_here(remote)
-            if is_less(here_high, here_low, high, low):
-                high, low = here_high, here_low
+            if is_less(here_high, here_low, lowest_high, lowest_low):
+                lowest_high, lowest_low = here_high, here_low
         link = np.int64(remote.next)
-    return high, low
+    return lowest_high, lowest_low
 
 
 @compiled
@@ -181,19 +182,19 @@ def lowest_two_ids(state, i):
     ``link``: the link over which the lowest id (high, low) came to node ``i``; NONE if no id came. An id that does not
     exist is the unknown id.
     """
-    lowest_link, high, low, second_high, second_low = NONE, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN
+    lowest_link, lowest_high, lowest_low, second_high, second_low = NONE, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         remote = state.links[link]
         if rules.is_connecting(remote.state):
             here_high, here_low = mesh_id_here(remote)
-            if is_less(here_high, here_low, high, low):
-                lowest_link, second_high, second_low = link, high, low
-                high, low = here_high, here_low
+            if is_less(here_high, here_low, lowest_high, lowest_low):
+                lowest_link, second_high, second_low = link, lowest_high, lowest_low
+                lowest_high, lowest_low = here_high, here_low
             elif is_less(here_high, here_low, second_high, second_low):
                 second_high, second_low = here_high, here_low
         link = np.int64(remote.next)
-    return lowest_link, high, low, second_high, second_low
+    return lowest_link, lowest_high, lowest_low, second_high, second_low
 
 
 @compiled
@@ -204,13 +205,13 @@ def must_send_id(state, i, link, ids):
     link carries no publications. ``ids``: result of `lowest_two_ids`.
     """
     remote, node = state.links[link], state.nodes[i]
-    lowest_link, high, low, second_high, second_low = ids
+    lowest_link, lowest_high, lowest_low, second_high, second_low = ids
     if link == lowest_link:
-        high, low = second_high, second_low
-    if is_less(node.mesh_high, node.mesh_low, high, low):
-        high, low = node.mesh_high, node.mesh_low
+        lowest_high, lowest_low = second_high, second_low
+    if is_less(node.mesh_high, node.mesh_low, lowest_high, lowest_low):
+        lowest_high, lowest_low = node.mesh_high, node.mesh_low
     return rules.takes_publications(remote.state) and (
-        remote.sent_high != high or remote.sent_low != low_to_send(remote, low)
+        remote.sent_high != lowest_high or remote.sent_low != low_to_send(remote, lowest_low)
     )
 
 
@@ -232,7 +233,7 @@ def is_apart(state, i, link):
 
 @compiled
 def note_lowest(state, i, high, low):
-    """Record a mesh id if it is the lowest that node ``i`` has seen; `choose_lower_id` chooses an id below it."""
+    """Record a mesh id if it is the lowest that node ``i`` has seen so far; later new ids of the node must be lower."""
     node = state.nodes[i]
     if is_less(high, low, node.lowest_high, node.lowest_low):
         node.lowest_high, node.lowest_low = high, low

@@ -1,4 +1,4 @@
-"""Functions of DPS's fast twin that rank a node's neighbors and choose the best ones for links.
+"""Functions of DPS's fast twin (its compiled version) that rank a node's neighbors and choose the best for links.
 
 `workbench.protocols.dps.neighborhood` defines the behavior.
 """
@@ -87,7 +87,10 @@ def _plan_first_request(core, state, i, link, now):
 
 @compiled
 def _rank_neighbors(core, state, i):
-    """Sort the usable links of node ``i`` in its part of ``state.ranked``, the best first, unless they are sorted."""
+    """Sort the usable links of node ``i``, the best first, and store them in its part of ``state.ranked``.
+
+    Do nothing if the stored order is still valid.
+    """
     node = state.nodes[i]
     if node.is_ranked:
         return
@@ -98,17 +101,17 @@ def _rank_neighbors(core, state, i):
         if not state.links[link].is_usable:
             continue
         _store_rank(core, state, i, link)
-        position = end_position
-        while position > first_position and _is_better(state, link, np.int64(state.ranked[position - 1])):
-            state.ranked[position] = state.ranked[position - 1]
-            position -= 1
-        state.ranked[position] = link
+        insert_position = end_position
+        while insert_position > first_position and _is_better(state, link, np.int64(state.ranked[insert_position - 1])):
+            state.ranked[insert_position] = state.ranked[insert_position - 1]
+            insert_position -= 1
+        state.ranked[insert_position] = link
         end_position += 1
 
 
 @compiled
 def _store_rank(core, state, i, link):
-    """Store in row ``link`` the fields that rank it: quality in tenths, whether the neighbor is a hub, and a hash."""
+    """Store the fields that rank a link: quality in tenths, whether the neighbor is a hub, and a hash for ties."""
     remote, neighbor_count = state.links[link], np.uint64(state.nodes[i].usable)
     own_address, neighbor_address = np.uint64(core.addresses[i]), np.uint64(core.addresses[state.neighbors[link]])
     remote.tenths = min(int(10 * remote.quality), 9)
@@ -161,7 +164,9 @@ def link_ended(core, state, i, link, now):
 
 @compiled
 def next_neighbor(core, state, i):
-    """Return the row, in ``links``, of node ``i``'s next neighbor with neither a link nor a scheduled request, or NONE.
+    """Return the next neighbor in the ranking that has neither a link nor a scheduled request, or NONE.
+
+    The result is the neighbor's index in ``state.links``.
 
     The search goes down the ranking from the neighbor that was returned last, and continues with the best neighbor
     after the worst.

@@ -1,4 +1,4 @@
-"""Functions of DPS's fast twin that sum up a node's interests and send them to neighbors in link messages.
+"""Functions of DPS's fast twin (its compiled version) that sum up a node's interests and send them to neighbors.
 
 `workbench.protocols.dps.interests` defines the behavior.
 """
@@ -153,9 +153,9 @@ def _send_link_message(core, state, i, link, now, name, flags, with_interests):
     ``with_interests``: whether the message carries the interests that `find_changes` has computed.
     """
     remote = state.links[link]
-    high, low = lowest_except(state, i, link)
-    low = low_to_send(remote, low)
-    remote.sent_high, remote.sent_low = high, low
+    id_high, id_low = lowest_except(state, i, link)
+    id_low = low_to_send(remote, id_low)
+    remote.sent_high, remote.sent_low = id_high, id_low
     if name == Message.SUBSCRIPTION:
         size_B = state.subscription_B
     else:
@@ -165,8 +165,8 @@ def _send_link_message(core, state, i, link, now, name, flags, with_interests):
         size_B += state.with_interests_B + state.filter_B[remote.vector]
     message = twin.take_message(core, name, NONE, remote.revision, NONE, size_B, state.airtimes_us[size_B])
     header = state.headers[message]
-    header.mesh_high = high
-    header.mesh_low = low
+    header.mesh_high = id_high
+    header.mesh_low = id_low
     header.flags = flags
     header.needs = remote.needs
     header.vector = remote.vector

@@ -1,4 +1,4 @@
-"""Publications at a node of DPS's fast twin: the functions of `workbench.protocols.dps.publications`.
+"""Publications at a node of DPS's fast twin (its compiled version), as in `workbench.protocols.dps.publications`.
 
 The header field of a publication's frame contains its hops and the remaining seconds of its lifetime. Both numbers are
 part of the encoded message and change its size. So the frames of a publication share one message (row of
@@ -30,7 +30,7 @@ HOPS_BITS = 16
 def publish_content(core, state, i, content, number, now):
     """Publish reading ``number`` of node ``i`` as the first and only publication of its series.
 
-    ``content``: row of the reading's attributes in ``core.contents``.
+    ``content``: index of the reading's attributes in ``core.contents``. ``number``: the reading's number at this node.
     """
     publication = state.numbers[Number.PUBLISHED]
     state.numbers[Number.PUBLISHED] = publication + 1
@@ -102,7 +102,7 @@ def _postpone_forwarding(core, state, i, link, publication, hops, ttl_s, is_repo
 
 @compiled
 def wake_waiting(core, state, i, now):
-    """Forward the publications whose postponed forwarding is due."""
+    """Forward the postponed publications of node ``i`` that are due."""
     publication = np.int64(state.nodes[i].waiting.first)
     while publication != NONE:
         postponed = state.waitings[publication, i]
@@ -175,7 +175,7 @@ def _size_B(core, state, publication, hops, ttl_s):
 
 @compiled
 def message_of(core, state, publication, hops, ttl_s):
-    """Return a new message (row) with a publication; the caller must release it with `twin.let_go`."""
+    """Return the row of a new message that carries a publication; the caller must release it with `twin.let_go`."""
     publication_row = state.publications[publication]
     size_B = _size_B(core, state, publication, hops, ttl_s)
     airtime_us = state.airtimes_us[size_B]
@@ -279,7 +279,7 @@ def send_retained(core, state, i, link, now):
 
 @compiled
 def wake_resending(core, state, i, now):
-    """Send retained publications to the neighbors for which a later transfer (`send_retained`) is due."""
+    """Send the retained publications to each neighbor for which `send_retained` has scheduled this, if it is due."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         remote = state.links[link]
@@ -318,8 +318,8 @@ def deliver_retained(core, state, i, subscription, now):
 def _compare(core, state, topics, subscription, only_subscription, now):
     """Return whether a subscription matches published topics: NO, MAYBE (only the filters match) or YES.
 
-    ``topics``: number of the publication's set of topics. A subscription that is not in force does not match. If
-    ``only_subscription`` is given (not NONE), other subscriptions do not match either.
+    ``topics``: index of the publication's set of topics (see `topics.Workload`). A subscription that is not in force
+    does not match. If ``only_subscription`` is given (not NONE), other subscriptions do not match either.
     """
     expires_us = core.subscriptions[subscription].expires_us
     if (
@@ -335,9 +335,11 @@ def _compare(core, state, topics, subscription, only_subscription, now):
 def _deliver(core, state, i, peer, message, only_subscription, now):
     """Deliver a publication to the matching subscriptions of node ``i``.
 
-    Return whether a trace event has reported the result: delivered, no match, or out of range. ``peer``: address of the
-    neighbor that sent the publication, NONE for the node's own. ``only_subscription``: the only subscription that may
-    get the publication, NONE for all.
+    Return whether a trace event has reported the result: delivered, no match of topics, or no match of the reading's
+    values.
+
+    ``peer``: address of the neighbor that sent the publication, NONE for the node's own. ``only_subscription``: the
+    only subscription that may get the publication, NONE for all.
     """
     if state.nodes[i].own_count == 0:
         return False
@@ -388,13 +390,15 @@ def _matches(core, state, subscription, sample):
         return False
     sample_row, attributes = core.samples[sample], core.attributes
     for constraint_row in range(core.subscriptions[subscription].first, core.subscriptions[subscription].last):
-        key, operator = attributes[constraint_row, 0], attributes[constraint_row, 1]
-        if operator == IS or (text_row != NONE and key == TOPIC):
+        constraint_key, constraint_operator = attributes[constraint_row, 0], attributes[constraint_row, 1]
+        if constraint_operator == IS or (text_row != NONE and constraint_key == TOPIC):
             continue
         is_met = False
         for value_row in range(sample_row.first, sample_row.last):
-            if attributes[value_row, 0] == key and attributes[value_row, 1] == IS:
-                is_met = is_met or twin.satisfies(attributes[value_row, 2], operator, attributes[constraint_row, 2])
+            if attributes[value_row, 0] == constraint_key and attributes[value_row, 1] == IS:
+                is_met = is_met or twin.satisfies(
+                    attributes[value_row, 2], constraint_operator, attributes[constraint_row, 2]
+                )
         if not is_met:
             return False
     return True

@@ -1,4 +1,7 @@
-"""Functions of DPS's fast twin on the data of a node about a neighbor: find the row, add a link, schedule a request."""
+"""A node's links to its neighbors in DPS's fast twin (its compiled version).
+
+The functions find the row of a link, add a link, and schedule a link request.
+"""
 
 import numpy as np
 
@@ -13,7 +16,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def link_of(state, i, neighbor):
-    """Return the row in ``links`` of the link from node ``i`` to the node with the index ``neighbor``."""
+    """Return the index in ``state.links`` of the link from node ``i`` to the node with the index ``neighbor``."""
     first_link, end_link = np.int64(state.link_first[i]), np.int64(state.link_first[i + 1])
     while first_link < end_link:
         middle_link = (first_link + end_link) >> 1

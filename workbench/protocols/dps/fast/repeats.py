@@ -1,4 +1,4 @@
-"""Retries of publications that the radio failed to deliver, in DPS's fast twin.
+"""Retries of publications that the radio failed to deliver, in DPS's fast twin (its compiled version).
 
 `workbench.protocols.dps.repeats` defines the behavior.
 """
@@ -49,7 +49,7 @@ def retry_publication(core, state, i, link, publication, hops_and_ttl, now):
 def _plan_next_retry(node, entries):
     """Store in ``node.repeat_us`` the time of the node's earliest retry, or NONE.
 
-    ``entries``: the node's part of ``state.repeats``.
+    ``entries``: the node's rows of ``state.repeats``, one for each publication that waits for a retry.
     """
     node.repeat_us = NONE
     for k in range(node.repeats):

@@ -1,4 +1,6 @@
-"""Retained publications of a node in DPS's fast twin; `workbench.protocols.dps.retained` defines the behavior.
+"""Retained publications of a node in DPS's fast twin (its compiled version).
+
+`workbench.protocols.dps.retained` defines the behavior.
 
 A node's retained publications form a linked list in the order of arrival. They do not expire in that order, because the
 remaining lifetime is sent in whole seconds.
@@ -59,10 +61,12 @@ def find_evictable(state, i):
     evictable = NONE
     candidate = np.int64(state.nodes[i].retained.first)
     while candidate != NONE:
-        entry = state.retained[candidate, i]
-        if entry.link != NONE and (evictable == NONE or entry.expires_us < state.retained[evictable, i].expires_us):
+        retained_entry = state.retained[candidate, i]
+        if retained_entry.link != NONE and (
+            evictable == NONE or retained_entry.expires_us < state.retained[evictable, i].expires_us
+        ):
             evictable = candidate
-        candidate = np.int64(entry.next)
+        candidate = np.int64(retained_entry.next)
     return evictable
 
 
@@ -73,11 +77,11 @@ def add(state, i, publication, link, hops, expires_us):
     ``link``: the link over which the publication came, or NONE if node ``i`` published it; ``hops``: hops of the
     publication up to its sender.
     """
-    node, entry = state.nodes[i], state.retained[publication, i]
-    entry.expires_us = expires_us
-    entry.link = link
-    entry.hops = hops
-    entry.is_retained = 1
+    node, retained_entry = state.nodes[i], state.retained[publication, i]
+    retained_entry.expires_us = expires_us
+    retained_entry.link = link
+    retained_entry.hops = hops
+    retained_entry.is_retained = 1
     twin.append(node.retained, state.retained[:, i], publication)
     if node.next_end_us == NONE or expires_us < node.next_end_us:
         node.next_end_us = expires_us

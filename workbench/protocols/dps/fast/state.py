@@ -1,4 +1,4 @@
-"""The memory of nodes in DPS's fast twin, as arrays, and its creation from a scenario.
+"""The memory of nodes in DPS's fast twin (its compiled version), as arrays, and its creation from a scenario.
 
 A node's *links* are rows of ``links``, one for each neighbor in radio range in either direction, in ascending order of
 neighbors. Existing links form a linked list in the order of their creation. The history of a node about a publication
@@ -483,11 +483,11 @@ def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarr
     ``actions[first_actions[e]:first_actions[e + 1]]``.
     """
     next_states, first_actions, actions = [], [0], []
-    for state in automaton.State:
+    for link_state in automaton.State:
         for link_input in automaton.Input:
-            entry = table[state][link_input]
-            next_states.append(state if entry.state is None else entry.state)
-            actions += entry.actions
+            table_entry = table[link_state][link_input]
+            next_states.append(link_state if table_entry.state is None else table_entry.state)
+            actions += table_entry.actions
             first_actions.append(len(actions))
     return np.array(next_states, np.int32), np.array(first_actions, np.int32), np.array(actions, np.int32)
 
@@ -515,7 +515,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         _settings(protocol)
         | _sizes_B(setup)
         | pool_fields
-        | {name: getattr(topic_arrays, name) for name in _WORKLOAD_FIELDS}
+        | {field_name: getattr(topic_arrays, field_name) for field_name in _WORKLOAD_FIELDS}
     )
     field_values |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
     field_values |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
@@ -525,15 +525,15 @@ def make_state(setup: Setup, messages: int) -> Any:
     )
     field_values["reports"] = setup.radio.acknowledges or setup.radio.senses_carrier
     field_values |= {"first_text": len(workload.texts), "first_state": len(workload.texts) + _FIRST_STATE}
-    state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **field_values)
+    initial_state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **field_values)
     # The times of a node without a known neighbor.
-    for name, value in zip(TIMES.names or (), _times_fields(times_of(protocol)), strict=True):
-        state.nodes[name] = value
-    return state
+    for time_name, time_value in zip(TIMES.names or (), _times_fields(times_of(protocol)), strict=True):
+        initial_state.nodes[time_name] = time_value
+    return initial_state
 
 
 def _times_fields(times: Any) -> tuple[Any, ...]:
-    """Return the values of a row of the array type `TIMES`, in the order of its fields, from a `rules.Times`."""
+    """Return the fields of ``times`` (a `rules.Times`), in the order of the fields of the array type `TIMES`."""
     return times.tick_us, times.silence_us, times.recheck_s, times.ids_us, times.forward_interests_us
 
 
@@ -597,7 +597,7 @@ def _make_pool(rows: np.ndarray) -> _Pool:
 
 
 def _make_pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return (fields, capacities), the initial arrays of filters and of needs (fuzzy hashes).
+    """Return (fields, capacities): the initial arrays of filters and of needs (fuzzy hashes), and their sizes.
 
     fields      {field of `State`: value}, the filters and needs of the workload's subscriptions
     capacities  {"filters": rows, "needs": rows}, the initial sizes of both arrays, with free rows for a run's filters
@@ -611,11 +611,11 @@ def _make_pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[di
     }
     row_counts = np.zeros(3, np.int64)
     row_counts[[Number.FILTERS, Number.NEEDS]] = len(filter_pool.rows), len(needs_pool.rows)
-    fields = {
+    state_fields = {
         "filters": filter_pool.rows,
         "filter_hashes": filter_pool.hashes,
         "filter_ones": filter_pool.bit_counts,
-        "filter_B": [len(BitVector.from_bytes(row.tobytes()).encode()) for row in filter_pool.rows],
+        "filter_B": [len(BitVector.from_bytes(filter_words.tobytes()).encode()) for filter_words in filter_pool.rows],
         "filter_table": table_of(filter_pool.hashes, capacities["filters"]),
         "needs": needs_pool.rows,
         "needs_hashes": needs_pool.hashes,
@@ -625,11 +625,14 @@ def _make_pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[di
         "subscribed_filter": filter_pool.numbers,
         "subscribed_needs": needs_pool.numbers,
     }
-    return fields, capacities
+    return state_fields, capacities
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state with room for twice as many filters and needs. Raises NoFastTwinError above the limit."""
+    """Return the state with arrays for twice as many filters and needs.
+
+    Raises NoFastTwinError if an array would exceed its limit.
+    """
     filter_rows, needs_rows = 2 * len(state.filters), 2 * len(state.needs)
     if filter_rows * state.filters.shape[1] * 8 > MOST_FILTERS_B:
         raise twin.NoFastTwinError(

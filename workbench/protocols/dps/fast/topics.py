@@ -1,4 +1,4 @@
-"""The topics of a workload for DPS's fast twin: their filters, and a table of matches, computed before the run.
+"""The topics of a workload for DPS's fast twin (its compiled version): filters and matches, computed before a run.
 
 Publications and subscriptions are mapped to topics by `workbench.protocols.dps.mapping`, and each different set of
 topics is hashed once. A table contains a byte for each pair of a published and a subscribed set: whether the two sets
@@ -73,11 +73,11 @@ def workload_of(setup: Setup) -> Workload:
     published_set = [
         published_sets[
             mapping.publication_topics(
-                _attributes(workload, attribute_bounds[0][topic_first], attribute_bounds[1][last - 1]),
+                _attributes(workload, attribute_bounds[0][first_sample], attribute_bounds[1][last_sample - 1]),
                 protocol.separators,
             )
         ]
-        for topic_first, last in sample_ranges
+        for first_sample, last_sample in sample_ranges
     ]
     subscribed_set = [
         subscribed_sets[mapping.subscription_topics(_attributes_of(workload, subscription), protocol.separators)]
@@ -124,7 +124,7 @@ def _attributes(workload: twin.Work, first: int, last: int) -> tuple[Attribute, 
 
 
 def _attributes_of(workload: twin.Work, subscription: Any) -> tuple[Attribute, ...]:
-    """Return the attributes of a subscription or sample, given as its row in the workload."""
+    """Return the attributes of ``subscription``, a row of the workload's subscriptions or samples (single readings)."""
     return _attributes(workload, int(subscription["first"]), int(subscription["last"]))
 
 
@@ -156,20 +156,20 @@ def _match_sets(
 
 
 def _match_texts(workload: twin.Work, protocol: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the fields ``text_set`` and ``text_matches`` of `Workload`, which compare the texts of the key TOPIC."""
+    """Return (text_set, text_matches), fields of `Workload`: which subscribed topics match which readings."""
     text_sets = twin.Numbering()
     text_set = np.full(len(workload.subscriptions), NONE, np.int32)
     for k, subscription in enumerate(workload.subscriptions):
         attributes = _attributes_of(workload, subscription)
-        texts = tuple(
+        key_texts = tuple(
             attribute.value for attribute in attributes if attribute.key == TOPIC and attribute.operator == EQ
         )
-        if texts:
-            text_set[k] = text_sets[texts]
+        if key_texts:
+            text_set[k] = text_sets[key_texts]
     text_matches = np.zeros((len(text_sets.numbers), len(workload.samples) if text_sets.numbers else 0), np.uint8)
     for k, sample in enumerate(workload.samples if text_sets.numbers else ()):
         attributes = _attributes_of(workload, sample)
         published_texts = [attribute.value for attribute in attributes if attribute.key == TOPIC]
-        for row, subscribed_texts in enumerate(text_sets.numbers):
-            text_matches[row, k] = matches(published_texts, subscribed_texts, protocol.separators)
+        for text_set_row, subscribed_texts in enumerate(text_sets.numbers):
+            text_matches[text_set_row, k] = matches(published_texts, subscribed_texts, protocol.separators)
     return text_set, text_matches

@@ -82,7 +82,7 @@ class MeshProcess:
     """The process of one node, which runs `node.py`.
 
     `DPSMesh` writes commands to the standard input of the process, which replies to each in the same order. A thread
-    reads the output of the process, and stores the publications that its subscriptions received, and acknowledgements.
+    reads the output of the process: replies, received publications and acknowledgements. It stores all of them.
     """
 
     def __init__(self, listen: str, settings: dict[str, Any]) -> None:
@@ -109,14 +109,16 @@ class MeshProcess:
         """
         assert self.process.stdout is not None
         for line_text in self.process.stdout:
-            message = json.loads(line_text)
-            event_name = message.get("event")
+            output_message = json.loads(line_text)
+            event_name = output_message.get("event")
             if event_name == "publication":
-                self.publications.append({**message, "at_s": now_s()})
+                self.publications.append({**output_message, "at_s": now_s()})
             elif event_name == "answer":
-                self.answers.setdefault(message["to"], []).append((time.perf_counter(), message["sender"]))
+                self.answers.setdefault(output_message["to"], []).append(
+                    (time.perf_counter(), output_message["sender"])
+                )
             else:
-                self._replies.put(message)
+                self._replies.put(output_message)
         self._replies.put({"event": "ended"})
 
     def await_start(self) -> None:
@@ -129,7 +131,7 @@ class MeshProcess:
     def send_command(self, action: str, **arguments: Any) -> int:
         """Send the process a command without waiting for its reply; return the command's number.
 
-        ``action``: a command of `node.py`, such as "subscribe"; ``arguments``: its fields.
+        ``action``: a command of `node.py`, such as "subscribe"; ``arguments``: the fields of the command.
         """
         command_number = next(self._command_numbers)
         assert self.process.stdin is not None
@@ -150,9 +152,9 @@ class MeshProcess:
         return reply
 
     def _await_reply(self, within_s: float) -> dict[str, Any]:
-        """Return the next line from the process, parsed, that reports neither a publication nor an acknowledgement.
+        """Return the process's next message as a dict: a reply to a command, or the event "listening" or "ended".
 
-        Raises LinkError if no such line comes within ``within_s``.
+        Raises LinkError if no such message comes within ``within_s`` seconds.
         """
         try:
             return self._replies.get(timeout=within_s)
@@ -300,14 +302,15 @@ class DPSMesh:
         """
         end_s = time.perf_counter() + timeout_s
         while True:
-            for node, process in list(self.nodes.items()):
+            for receiving_node, process in list(self.nodes.items()):
                 if process.read_count < len(process.publications):
                     process.read_count += 1
                     received_publication = process.publications[process.read_count - 1]
                     field_values = [
-                        received_publication[name] for name in ("topics", "text", "series", "sequence", "at_s")
+                        received_publication[field_name]
+                        for field_name in ("topics", "text", "series", "sequence", "at_s")
                     ]
-                    return {**reading_of(*field_values), "sink": node}
+                    return {**reading_of(*field_values), "sink": receiving_node}
             if time.perf_counter() >= end_s:
                 return None
             time.sleep(_READING_POLL_S)
@@ -315,8 +318,8 @@ class DPSMesh:
     def _subscribes(self, topic: str, node: int, is_publisher: bool) -> bool:
         """Return whether a subscription of a node should receive publications on a topic.
 
-        ``is_publisher``: the node publishes them itself. A subscription to a wildcard alone is not sent to neighbors,
-        so it receives only publications of its own node.
+        ``is_publisher``: whether ``node`` itself publishes on the topic. A subscription to a wildcard alone is not sent
+        to neighbors, so it receives only publications of its own node.
         """
         separators = self.settings.get("separators", topic_strings.SEPARATORS)
         return any(
@@ -371,7 +374,7 @@ class DPSMesh:
         """
         import networkx as nx
 
-        active_graph = nx.Graph([pair for pair, link_state in self.links().items() if link_state == "active"])
+        active_graph = nx.Graph([node_pair for node_pair, link_state in self.links().items() if link_state == "active"])
         active_graph.add_nodes_from(self.alive)
         candidates = [node for node in self.alive if node != publisher and not self._subscriptions_of(node)]
         if not candidates or publisher not in active_graph:
@@ -406,17 +409,17 @@ class DPSMesh:
         nodes_by_address = {address: node for node, address in self._addresses.items()}
         states = {}
         for node, reply in replies:
-            for name in ("links", "told"):
-                reply[name] = {
-                    nodes_by_address[address]: value
-                    for address, value in reply[name].items()
+            for reply_key in ("links", "told"):
+                reply[reply_key] = {
+                    nodes_by_address[address]: neighbor_value
+                    for address, neighbor_value in reply[reply_key].items()
                     if address in nodes_by_address
                 }
             states[node] = reply
         return states
 
     def links(self) -> dict[tuple[int, int], str]:
-        """Return {(lower node, higher node): state of their link}; the docstring of `links_of` lists the states."""
+        """Return {(node, node): state of their link}, lower node number first; `links_of` lists the states."""
         return links_of(self.state())
 
     def settle(self, within_s: float = 60.0) -> float:
@@ -437,11 +440,11 @@ class DPSMesh:
             time.sleep(_POLL_S)
         raise LinkError(
             f"the mesh has not settled in {within_s:g} s: {self._describe_unsettled()}; "
-            "on a busy machine pass a larger within_s"
+            "on a busy machine pass a larger `within_s`"
         )
 
     def _is_linked(self, state: dict[int, dict[str, Any]]) -> bool:
-        """Return whether the links of the topology between live nodes are active or muted, and no other link is in use.
+        """Return whether the topology's links between live nodes are active or muted, and no extra link is in use.
 
         ``state``: result of `state`.
         """
@@ -454,7 +457,7 @@ class DPSMesh:
         return not stale_links and all(link_states.get(pair) in ("active", "muted") for pair in expected_links)
 
     def _describe_unsettled(self) -> str:
-        """Return the reason why the mesh has not settled, as part of a sentence."""
+        """Return the reason why the mesh has not settled (see `settle`), as a clause for an error message."""
         unsettled_links = [
             f"{a}-{b} {link_state}"
             for (a, b), link_state in self.links().items()
@@ -475,7 +478,7 @@ class DPSMesh:
         return any(link_state in ("active", "unmuting") for link_state in link_states)
 
     def _stable_links(self, links: dict[int, str]) -> dict[int, str]:
-        """Return a node's ``links``, {neighbor: state}, without links that it requests from dead nodes.
+        """Return a node's ``links``, {neighbor: state}, without links that the node requests from dead nodes.
 
         These requests are repeated for ever, so their state keeps changing.
         """
@@ -497,7 +500,7 @@ class DPSMesh:
         return f"{range_text}, {len(self.alive)} of them alive"
 
     def _send_commands(self, commands: Sequence[tuple[int, str, dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
-        """Send all commands (node, action, arguments), then wait for the replies; return (node, reply) for each one."""
+        """Send all commands (node, action, arguments); wait for the replies and return (node, reply) of each."""
         for node, action, arguments in commands:
             self.nodes[node].send_command(action, **arguments)
         return [(node, self.nodes[node].receive_reply()) for node, _, _ in commands]
@@ -506,9 +509,9 @@ class DPSMesh:
 def links_of(state: dict[int, dict[str, Any]]) -> dict[tuple[int, int], str]:
     """Return {(node, neighbor): state of the link}, the lower node first; ``state`` is the result of `DPSMesh.state`.
 
-    A link is "muted" if at least one end reports "muted", and "active" if both ends report "active". It is "half open"
-    if one end reports "active" and the other end does not report the link. Otherwise its state is the first state
-    except "active" that an end reports.
+    A link is "muted" (closes a loop) if an end reports "muted", and "active" if both ends report "active". It is
+    "half open" if one end reports "active" and the other end does not report the link. Otherwise its state is the first
+    state except "active" that an end reports.
     """
     end_states: dict[tuple[int, int], list[str]] = {}
     for node, reply in state.items():
@@ -537,7 +540,7 @@ def dps_mesh(nodes: int | nx.Graph = 25, **settings: Any) -> DPSMesh:
     DPS(**{**TIMERS, **settings})  # Raises an error for a wrong setting before any process starts.
     node_count = nodes if isinstance(nodes, int) else len(nodes)
     if not 1 <= node_count <= MOST_NODES:
-        raise ParameterError(f"dps_mesh: {node_count} nodes; 1 to {MOST_NODES} are allowed, since each is a process")
+        raise ParameterError(f"`nodes` gives {node_count} nodes; 1 to {MOST_NODES} are allowed (each is a process)")
     return DPSMesh(_square_grid(nodes) if isinstance(nodes, int) else nodes, settings)
 
 
@@ -546,5 +549,5 @@ def _square_grid(nodes: int) -> nx.Graph:
 
     columns = math.ceil(math.sqrt(nodes))
     graph = topology.grid(math.ceil(nodes / columns), columns)
-    graph.remove_nodes_from([node for node in list(graph) if node >= nodes])
+    graph.remove_nodes_from([grid_node for grid_node in list(graph) if grid_node >= nodes])
     return graph

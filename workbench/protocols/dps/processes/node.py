@@ -85,11 +85,11 @@ class MeshNode:
     async def state(self, command: dict[str, Any]) -> dict[str, Any]:
         """Return the state of this node: the fields of `DPSMesh.state`, with addresses instead of node numbers."""
         node = self.node
-        links = node.core.links
-        interests_union, _ = links.interests.combine(None)
+        node_links = node.core.links
+        interests_union, _ = node_links.interests.combine(None)
         neighbor_bits = {
             as_text(neighbor): remote.inbound[0].popcount
-            for neighbor, remote in links.remotes.items()
+            for neighbor, remote in node_links.remotes.items()
             if remote.inbound
         }
         datagram_counts = {"sent": node.sent, "received": node.received}
@@ -113,8 +113,8 @@ async def serve(listen: str, settings: dict[str, Any]) -> None:
     async with dps_node(listen, DPS(**settings)) as node:
         mesh_node = MeshNode(node)
         write_line(event="listening", address=str(node))
-        while line := await commands.readline():
-            command = json.loads(line)
+        while command_line := await commands.readline():
+            command = json.loads(command_line)
             try:
                 reply = await getattr(mesh_node, command["do"])(command)
             except WorkbenchError as error:

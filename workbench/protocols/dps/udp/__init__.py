@@ -230,7 +230,7 @@ class UDPNode:
 
     @property
     def links(self) -> dict[str, str]:
-        """Map of each neighbor's address to the state of its link: linking, active, muted, unmuting or unlinking."""
+        """Dict {neighbor's address: link's state}: linking, active, muted (closes a loop), unmuting or unlinking."""
         return {addresses.as_text(neighbor): remote.state.label for neighbor, remote in self.core.links.remotes.items()}
 
     async def link(self, address: str | int | Address, keep: bool = True, timeout_s: float | None = None) -> Address:
@@ -297,7 +297,7 @@ class UDPNode:
         return subscription
 
     def hold_subscription(self, core: Any, handler: Callable[[ReceivedPublication], None] | None) -> DPSSubscription:
-        """Create, store and return the DPSSubscription for ``core``, a subscription of the protocol's state machine.
+        """Create, store and return a DPSSubscription for the application; ``core``: the state machine's subscription.
 
         ``handler``: see `subscribe`. The publications that ``core`` has already received are delivered at once.
         """
@@ -347,7 +347,7 @@ class UDPNode:
     def hold_series(self, core: Any, handler: Callable[[Any], None] | None) -> DPSSeries:
         """Create and return the DPSSeries of ``core``, a series of the state machine; ``handler``: see `publish`.
 
-        If the series requests acknowledgements, the node stores the DPSSeries and delivers them to it.
+        If the series requests acknowledgements, the node stores the DPSSeries and delivers the acknowledgements to it.
         """
         series = DPSSeries(self, core, handler, self._max_waiting)
         if core.acknowledge:
@@ -559,7 +559,7 @@ def dps_node(
     if settings:
         protocol = _protocol_of(protocol, settings)
     elif not isinstance(protocol, DPS | None):
-        raise ParameterError(f"dps_node: protocol is {protocol!r}; it must be a wb.DPS")
+        raise ParameterError(f"the argument `protocol` of dps_node is {protocol!r}; it must be a wb.DPS")
     return UDPNode(protocol or DPS(), listen, security, multicast, on_event, max_waiting, discover, announce)
 
 
@@ -576,10 +576,10 @@ def _protocol_of(protocol: DPS | None, settings: dict[str, Any]) -> DPS:
                 f"dps_node has no parameter {name!r}{meant(name, [*parameter_names, *setting_names])}; "
                 f"it has: {', '.join(parameter_names)}"
             )
-    settings_text = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    settings_text = ", ".join(f"{name}={setting_value!r}" for name, setting_value in settings.items())
     if protocol is not None:
         raise ParameterError(
-            f"dps_node: {settings_text} given besides a protocol; pass protocol=wb.DPS({settings_text}) instead"
+            f"dps_node: {settings_text} cannot be given with `protocol`; pass protocol=wb.DPS({settings_text})"
         )
     warnings.warn(
         f"settings of DPS as keywords of dps_node are deprecated; use dps_node(protocol=wb.DPS({settings_text}))",

@@ -31,7 +31,7 @@ class ReceivedPublication(Arrival):
     """A publication that a subscription of a node on UDP received: an `Arrival` with the method `acknowledge`."""
 
     def __new__(cls, node: UDPNode | BlockingNode, arrival: Arrival) -> Self:
-        """Create a ReceivedPublication with the fields of ``arrival``; ``node`` is to send its acknowledgement."""
+        """Create a ReceivedPublication from ``arrival``; its `acknowledge` sends through ``node``."""
         publication = cls._make(arrival)
         publication._node, publication.arrival = node, arrival
         return publication
@@ -152,7 +152,7 @@ class Mailbox(Generic[Item]):
                 waiter.set_result(None)
 
     def pop(self) -> Item | None:
-        """Return the oldest item, or None if the mailbox is empty."""
+        """Remove and return the oldest item; None if the mailbox is empty."""
         return self._take() if self._items else None
 
     async def next(self, timeout_s: float | None = None) -> Item | None:
@@ -188,7 +188,7 @@ class Mailbox(Generic[Item]):
 class Receiver(Mailbox[Item]):
     """A mailbox for received items, such as publications; with a ``handler``, it calls this function for each item.
 
-    Items that the handler gets are not stored.
+    The mailbox does not store items that it passes to the handler.
     """
 
     def __init__(self, handler: Callable[[Item], None] | None, most: int) -> None:
@@ -316,10 +316,17 @@ def reading_of(topics: Sequence[str], text: str, series: str, sequence: int, at_
     of the first topic, and ``region`` the levels before it. Publications do not name their node, so ``node`` is the
     number in the first 8 hex digits of ``series``, the publication id. The value is NaN if ``text`` is not a number.
     """
-    region, _, key = topics[0].rpartition("/")
+    region, _, reading_key = topics[0].rpartition("/")
     try:
-        value = float(text)
+        reading_value = float(text)
     except ValueError:
-        value = math.nan
+        reading_value = math.nan
     node_number = int(series[:8], 16)
-    return {"time_s": at_s, "node": node_number, "key": key, "value": value, "region": region, "sequence": sequence}
+    return {
+        "time_s": at_s,
+        "node": node_number,
+        "key": reading_key,
+        "value": reading_value,
+        "region": region,
+        "sequence": sequence,
+    }

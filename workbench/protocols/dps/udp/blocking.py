@@ -49,7 +49,7 @@ def _blocking_method(
 def _threaded_method(
     method: Callable[Concatenate[UDPNode, Parameters], Result],
 ) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
-    """Return a method of `BlockingNode` that runs a method of UDPNode, not a coroutine, in the node's thread."""
+    """Return a method of `BlockingNode` that runs ``method``, a function of UDPNode, in the node's thread."""
 
     @wraps(method)
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:

@@ -110,7 +110,7 @@ class DiscoveredNode:
         return self.data.decode("utf-8", "backslashreplace")
 
     def may_want(self, *topics: str) -> bool:
-        """Return whether this node may subscribe to publications on these topics; False is certain, True is likely.
+        """Return whether a discovered node may subscribe to these topics; False is certain, True is likely.
 
         Raises AttributeFormatError for a topic that cannot be published.
         """
@@ -134,10 +134,11 @@ class _KnownNode(NamedTuple):
 
 
 def item_masks(topics: Sequence[str], separators: str, wildcards: bool, length: int, hashes: int) -> list[int]:
-    """Return a bit mask for each item of a publication's topics: the bits that the item sets in a Bloom filter.
+    """Return the masks of a publication's items; a mask is the integer of the bits that an item sets in a filter.
 
-    Items are the parts of a topic that a filter can test, such as its prefixes. ``wildcards``: whether subscriptions
-    with wildcards may match the publication; ``length``: bits of a filter; ``hashes``: bits that each item sets.
+    Items are the parts of a topic that a Bloom filter can test, such as its prefixes. ``wildcards``: whether
+    subscriptions with wildcards may match the publication; ``length``: bits of a filter; ``hashes``: bits that each
+    item sets; ``separators``: characters that separate the levels of a topic.
     """
     items = [item for topic in topics for item in publication_items(topic, separators, wildcards)]
     return [BitVector.of([item], length, hashes).bits for item in items]
@@ -146,8 +147,8 @@ def item_masks(topics: Sequence[str], separators: str, wildcards: bool, length: 
 def includes_any(interests: BitVector, masks: Sequence[int]) -> bool:
     """Return whether a filter has all bits of at least one mask; ``masks``: `item_masks` of a publication.
 
-    If so, the node with the filter ``interests`` may subscribe to the publication, because a publication has all items
-    of each subscription that it matches.
+    If so, the node with the filter ``interests`` may have a matching subscription. The publication has all items of
+    each subscription that matches it.
     """
     return any(mask & interests.bits == mask for mask in masks)
 
@@ -328,7 +329,7 @@ class Discovery:
             self._forget(former_id)  # The node was restarted.
         elif known_node is None and len(self._known_nodes) >= MOST_NODES:
             self._forget(next(iter(self._known_nodes)))
-        node = DiscoveredNode(
+        discovered_node = DiscoveredNode(
             addresses.as_text(neighbor),
             self.service,
             announcement.interests,
@@ -339,11 +340,11 @@ class Discovery:
         )
         if known_node is not None and known_node.neighbor != neighbor:
             self._ids.pop(known_node.neighbor, None)
-        self._known_nodes[publication_id] = _KnownNode(node, neighbor, self._loop.time())
+        self._known_nodes[publication_id] = _KnownNode(discovered_node, neighbor, self._loop.time())
         self._ids[neighbor] = publication_id
-        if known_node is None or known_node.node != node:
-            self._notify(node)
-        return any(includes_any(node.interests, masks) for masks in self._published_masks.values())
+        if known_node is None or known_node.node != discovered_node:
+            self._notify(discovered_node)
+        return any(includes_any(discovered_node.interests, masks) for masks in self._published_masks.values())
 
     def _forget(self, publication_id: bytes) -> None:
         known_node = self._known_nodes.pop(publication_id, None)

@@ -75,7 +75,7 @@ class DatagramSocket:
                 return
 
     def send(self, neighbor: Address, frame: bytes) -> OSError | None:
-        """Send a frame, or queue it if the send buffer is full. Return the OSError if sending fails, else None."""
+        """Send a frame; queue it if the send buffer is full. Return the OSError if sending fails, otherwise None."""
         if self._unsent:
             self._enqueue(neighbor, frame)
             return None
@@ -110,7 +110,7 @@ class DatagramSocket:
         while unsent_datagrams and not self._unsent:
             self._send_now(*unsent_datagrams.popleft())
         self._unsent.extend(unsent_datagrams)
-        self._unsent_B = sum(len(frame) for _, frame in self._unsent)
+        self._unsent_B = sum(len(unsent_frame) for _, unsent_frame in self._unsent)
         if not self._unsent:
             self._notify_queue_empty()
 

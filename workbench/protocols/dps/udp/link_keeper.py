@@ -1,4 +1,4 @@
-"""Links that an application requested: waiting until a link is established, and restoring lost links.
+"""The class that manages the links an application requested: it waits for a link, and restores lost links.
 
 Theory of operation
     The protocol's node requests a link, repeats the request a few times, and reports each state that the link reaches.
@@ -65,10 +65,10 @@ class LinkKeeper:
                 # A link in the state UNLINKING has to end first.
                 await self._wait_for_state(neighbor, (ACTIVE, MUTED, GONE, LINKING, UNMUTING))
                 self.request(neighbor, keep)
-                state = await self._wait_for_state(neighbor, (ACTIVE, MUTED, GONE))
+                link_state = await self._wait_for_state(neighbor, (ACTIVE, MUTED, GONE))
         except TimeoutError:
-            state = GONE
-        if self._is_open and state == GONE:
+            link_state = GONE
+        if self._is_open and link_state == GONE:
             self.end(neighbor)
             raise LinkError(
                 f"{addresses.as_text(neighbor)} does not answer: nothing listens there, or that node has max_links "
@@ -106,7 +106,7 @@ class LinkKeeper:
             self._wake_waiting(neighbor)
 
     def link_changed(self, event: Any) -> None:
-        """Process a LinkSet event: wake callers that wait for the link, and request a kept link again if it is gone."""
+        """Process a LinkSet event (a link's new state): wake waiting callers, and request an ended kept link again."""
         self._wake_waiting(event.peer)
         if event.value == GONE:
             self._relink_later(event.peer)

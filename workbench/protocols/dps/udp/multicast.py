@@ -89,7 +89,9 @@ class Multicast:
         """
         self._receive = receive
         interfaces = self._selected_interfaces()
-        if addresses.is_loopback(listens_on) and any(not _is_loopback(name) for _, name in interfaces):
+        if addresses.is_loopback(listens_on) and any(
+            not _is_loopback(interface_name) for _, interface_name in interfaces
+        ):
             raise LinkError(
                 f"the node listens on {addresses.as_text(listens_on)}, which answers to multicasts cannot reach; "
                 "listen on 0.0.0.0:0 or [::]:0 instead"
@@ -108,7 +110,7 @@ class Multicast:
             ) from None
         if (self.sends and not self._outgoing) or (self.receives and not self._incoming):
             self.close()
-            interface_names = ", ".join(name for _, name in interfaces) or "(none besides loopback)"
+            interface_names = ", ".join(interface_name for _, interface_name in interfaces) or "(none besides loopback)"
             raise LinkError(
                 f"cannot multicast on the network interfaces {interface_names}; pass other names as interfaces=[...]"
             )
@@ -138,22 +140,30 @@ class Multicast:
     def _selected_interfaces(self) -> list[tuple[int, str]]:
         all_interfaces = socket.if_nameindex()
         if self.interfaces is None:
-            return [(interface_index, name) for interface_index, name in all_interfaces if not _is_loopback(name)]
-        interface_names = [name for _, name in all_interfaces]
-        for name in self.interfaces:
-            if name not in interface_names:
+            return [
+                (interface_index, interface_name)
+                for interface_index, interface_name in all_interfaces
+                if not _is_loopback(interface_name)
+            ]
+        interface_names = [interface_name for _, interface_name in all_interfaces]
+        for interface_name in self.interfaces:
+            if interface_name not in interface_names:
                 raise LinkError(
-                    f"interfaces: {name!r} is not a network interface of this machine; it has "
+                    f"in `interfaces`, {interface_name!r} is not a network interface of this machine, which has "
                     f"{', '.join(interface_names)}"
                 )
-        return [(interface_index, name) for interface_index, name in all_interfaces if name in self.interfaces]
+        return [
+            (interface_index, interface_name)
+            for interface_index, interface_name in all_interfaces
+            if interface_name in self.interfaces
+        ]
 
     def _open_family(self, family: int, interfaces: list[tuple[int, str]]) -> None:
-        for interface_index, name in interfaces:
+        for interface_index, interface_name in interfaces:
             receiving_socket = _open_receiver(family, interface_index, self.port) if self.receives else None
             if receiving_socket is not None:
                 self._incoming.append(receiving_socket)
-            sending_socket = _open_sender(family, interface_index, name, self.port) if self.sends else None
+            sending_socket = _open_sender(family, interface_index, interface_name, self.port) if self.sends else None
             if sending_socket is not None:
                 self._outgoing.append(sending_socket)
                 self._own_addresses.add(addresses.normal(sending_socket.getsockname()))
@@ -169,11 +179,11 @@ class Multicast:
                 continue
             self.received += 1
             try:
-                frame = coap.unwrap(datagram)
+                unwrapped_frame = coap.unwrap(datagram)
             except DecodeError:
                 self.drops["malformed"] += 1
                 continue
-            self._receive(frame, source)
+            self._receive(unwrapped_frame, source)
 
 
 def loopback_interfaces() -> list[str]:

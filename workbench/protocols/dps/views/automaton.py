@@ -65,19 +65,19 @@ _COLUMN = (_WIDTH - 2 * _MARGIN - _NAMES_WIDTH) / len(State)
 
 def draw() -> Drawing:
     """Draw the states of a link with their transitions and, below, the actions for each input and state."""
-    rows = [_lines_of(link_input) for link_input in Input]
-    heights = [_LINE * max(map(len, row)) + 10 for row in rows]
+    table_rows = [_lines_of(link_input) for link_input in Input]
+    heights = [_LINE * max(map(len, table_row)) + 10 for table_row in table_rows]
     drawing = Drawing(_WIDTH, _GRAPH_HEIGHT + 30 + sum(heights) + _MARGIN, "States of a DPS link")
-    for (start, end), names in _inputs_of_transitions().items():
-        _draw_transition(drawing, start, end, ", ".join(names))
+    for (start_state, end_state), input_names in _inputs_of_transitions().items():
+        _draw_transition(drawing, start_state, end_state, ", ".join(input_names))
     for state in _CENTRES:
         _draw_state(drawing, state)
     drawing.text(_MARGIN, _GRAPH_HEIGHT - 12, _CAPTION, size=11.5, colour=FAINT_TEXT)
     _draw_head(drawing, _GRAPH_HEIGHT + 18)
     next_y = _GRAPH_HEIGHT + 30.0
-    for link_input, row, height in zip(Input, rows, heights, strict=True):
-        _draw_row(drawing, link_input, row, next_y)
-        next_y += height
+    for link_input, table_row, row_height in zip(Input, table_rows, heights, strict=True):
+        _draw_row(drawing, link_input, table_row, next_y)
+        next_y += row_height
     return drawing
 
 
@@ -103,9 +103,9 @@ def _ending_inputs(state: State) -> list[str]:
 
 def _draw_state(drawing: Drawing, state: State) -> None:
     x, y = _CENTRES[state]
-    width, height = _BOX
+    box_width, box_height = _BOX
     colour = _COLOURS[state]
-    drawing.rectangle(x - width / 2, y - height / 2, width, height, fill=NODE, stroke=colour)
+    drawing.rectangle(x - box_width / 2, y - box_height / 2, box_width, box_height, fill=NODE, stroke=colour)
     drawing.text(x, y - 12, state.label, size=15, bold=True, colour=colour, anchor="middle")
     drawing.text(x, y + 5, state.meaning, size=10.5, anchor="middle")
     ending_inputs = _ending_inputs(state)
@@ -116,13 +116,16 @@ def _draw_state(drawing: Drawing, state: State) -> None:
 
 
 def _draw_transition(drawing: Drawing, start: State, end: State, names: str) -> None:
-    """Draw an arrow from one state to another, moved slightly to its left so as not to cover the opposite arrow."""
+    """Draw an arrow from one state to another, with the text ``names`` (the inputs) beside it.
+
+    The arrow is moved slightly to its left so as not to cover the opposite arrow.
+    """
     (x0, y0), (x1, y1) = _CENTRES[start], _CENTRES[end]
-    length = math.hypot(x1 - x0, y1 - y0)
-    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    arrow_length = math.hypot(x1 - x0, y1 - y0)
+    ux, uy = (x1 - x0) / arrow_length, (y1 - y0) / arrow_length
     aside_x, aside_y = _ARROW_SHIFT * uy, -_ARROW_SHIFT * ux
     start_distance = _distance_to_edge(ux, uy, aside_x, aside_y)
-    end_distance = length - _distance_to_edge(-ux, -uy, aside_x, aside_y) - _ARROW_HEAD / 2
+    end_distance = arrow_length - _distance_to_edge(-ux, -uy, aside_x, aside_y) - _ARROW_HEAD / 2
     (x0, y0), (x1, y1) = (
         (x0 + aside_x + distance * ux, y0 + aside_y + distance * uy) for distance in (start_distance, end_distance)
     )
@@ -149,9 +152,9 @@ def _distance_to_edge(ux: float, uy: float, x: float, y: float) -> float:
 
 
 def _lines_of(link_input: Input) -> list[list[str]]:
-    """Return the cells of an input's row in the table, each as a list of lines.
+    """Return one row of the drawn table, that of ``link_input``: a list of cells, each a list of lines.
 
-    The first cell has the meaning of the input, the others have its actions in each state.
+    The first cell has the meaning of the input. Each other cell has the next state and the actions in one state.
     """
     meaning = textwrap.wrap(link_input.meaning, 36)
     return [["", *meaning], *(_cell(state, TABLE[state][link_input]) for state in _CENTRES)]
@@ -174,15 +177,15 @@ def _draw_head(drawing: Drawing, y: float) -> None:
 def _draw_row(drawing: Drawing, link_input: Input, cells: list[list[str]], y: float) -> None:
     drawing.segment(_MARGIN, y - 4, _WIDTH - _MARGIN, y - 4, colour=GRID)
     drawing.text(_MARGIN, y + 9, link_input.label, size=11.5, bold=True)
-    for k, line in enumerate(cells[0][1:], 1):
-        drawing.text(_MARGIN, y + 9 + k * _LINE, line, size=_SMALL, colour=FAINT_TEXT)
-    for column, (state, lines) in enumerate(zip(_CENTRES, cells[1:], strict=True)):
+    for k, meaning_line in enumerate(cells[0][1:], 1):
+        drawing.text(_MARGIN, y + 9 + k * _LINE, meaning_line, size=_SMALL, colour=FAINT_TEXT)
+    for column, (state, cell_lines) in enumerate(zip(_CENTRES, cells[1:], strict=True)):
         x = _MARGIN + _NAMES_WIDTH + column * _COLUMN
         next_state = TABLE[state][link_input].state
         colour = TEXT if next_state is None else _COLOURS[next_state]
-        drawing.text(x, y + 9, lines[0], size=11.5, bold=next_state != state, colour=colour)
-        for k, line in enumerate(lines[1:], 1):
-            drawing.text(x, y + 9 + k * _LINE, line, size=_SMALL)
+        drawing.text(x, y + 9, cell_lines[0], size=11.5, bold=next_state != state, colour=colour)
+        for k, cell_line in enumerate(cell_lines[1:], 1):
+            drawing.text(x, y + 9 + k * _LINE, cell_line, size=_SMALL)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ MESH = ("nodes", "links of the mesh", "muted links", "links on their way")
 def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, names: bool | None = None) -> Drawing:
     """Draw the links and filters of the mesh at a time (None: at the run's end).
 
-    ``names``: whether to write each node's number and fill beside it (None: in networks of up to 60 nodes). Raises
+    ``names``: whether to write each node's number and the fill of its filter beside it (None: in networks of up to 60
+    nodes). Raises
     ParameterError for a time outside of the run, or a run of another protocol.
     """
     return filters_slides(run, [run.scenario.duration_s if time_s is None else time_s], width, names).drawings[0]
@@ -46,9 +47,9 @@ def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, n
 def filters_slides(run: Any, times_s: Sequence[float], width: int = WIDTH, names: bool | None = None) -> Stepper:
     """Draw the links and filters of the mesh at several times, with a slider.
 
-    ``width``: width of a drawing in px. ``names``: whether to write each node's number and fill beside it (None: in
-    networks of up to 60 nodes). Raises ParameterError if ``times_s`` is empty, for a time outside of the run, or for a
-    run of another protocol.
+    ``width``: width of a drawing in px. ``names``: whether to write each node's number and the fill of its filter
+    beside it (None: in networks of up to 60 nodes). Raises ParameterError if ``times_s`` is empty, for a time outside
+    of the run, or for a run of another protocol.
     """
     if not times_s:
         raise ParameterError("filters_slides: `times_s` is empty; give one or more times of the run, in seconds")
@@ -77,7 +78,7 @@ def _draw_mesh(view: RunView, mesh: Mesh, time_us: int, width: int, names: bool 
 
 
 def add_names(seen: RunView, words: Mapping[int, str]) -> RunView:
-    """Return a copy of a run's view with an additional layer that shows a text beside each node in ``words``."""
+    """Return a copy of a run's view with one more layer of texts. ``words``: {node: text to show beside the node}."""
     ends_us = [seen.duration_us] * len(words)
     name_rows = table(node=list(words), until_us=ends_us, from_us=[0] * len(words), text=range(len(words)))
     return replace(seen, layers=(*seen.layers, Layer(NAMES, name_rows, (FILL,), "label", words=list(words.values()))))

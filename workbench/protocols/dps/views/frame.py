@@ -26,14 +26,19 @@ def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
 
 def _fields(parts: tuple[Part, ...]) -> Iterator[Field]:
     children: list[Field] = []  # the head and the entries of the current map
-    for part in parts:
-        if children and not _is_entry(part):
+    for message_part in parts:
+        if children and not _is_entry(message_part):
             yield _map_field(children)
             children = []
-        if children or _begins_map(part):
-            children.append(Field(part.name, part.start, part.end, _text(part)))
+        if children or _begins_map(message_part):
+            children.append(Field(message_part.name, message_part.start, message_part.end, _text(message_part)))
         else:
-            yield Field(NOT_READ if part.name == "rest" else part.name, part.start, part.end, _text(part))
+            yield Field(
+                NOT_READ if message_part.name == "rest" else message_part.name,
+                message_part.start,
+                message_part.end,
+                _text(message_part),
+            )
     if children:
         yield _map_field(children)
 
@@ -50,7 +55,7 @@ def _begins_map(part: Part) -> bool:
 
 
 def _is_entry(part: Part) -> bool:
-    """Return whether a part is an entry of a map: a key with its value."""
+    """Return whether a part of the frame is an entry of a CBOR map: a key with its value."""
     return part.kind not in (FRAME, SEALED, ENVELOPE) and not (part.kind == REST and part.name == "rest")
 
 

@@ -165,16 +165,16 @@ def _scale(mesh: Mesh, title: str) -> Scale:
 
 
 def link_ends_layer(mesh: Mesh) -> Layer:
-    """Return the layer from which the inspector lists the links of a node, with their states and received filters."""
-    ends = dict(mesh.link_ends)
-    bit_counts, needs_counts = ends.pop("value"), ends.pop("sequence")
+    """Return the layer of link ends with states and received filters, which the player lists for a selected node."""
+    end_columns = dict(mesh.link_ends)
+    bit_counts, needs_counts = end_columns.pop("value"), end_columns.pop("sequence")
     needs_scale = int(needs_counts.max(initial=0)) + 1
     filter_codes, text_indices = unique_inverse(bit_counts * needs_scale + needs_counts)
     filter_texts = [
         f"{filter_code // needs_scale} bits, {filter_code % needs_scale} needs" if filter_code else "nothing"
         for filter_code in filter_codes.tolist()
     ]
-    return _layer("links of nodes", {**ends, "text": text_indices}, STATES, section=LINKS, words=filter_texts)
+    return _layer("links of nodes", {**end_columns, "text": text_indices}, STATES, section=LINKS, words=filter_texts)
 
 
 def least_sent(mesh: Mesh) -> Table:
@@ -184,32 +184,32 @@ def least_sent(mesh: Mesh) -> Table:
     without links has the shade of the filter of its own interests. The filters that a node has sent are those received
     at the other ends of its links (`Mesh.halves`).
     """
-    halves, sums = mesh.halves, mesh.sums
+    halves, filter_sums = mesh.halves, mesh.sums
     half_count = len(halves["node"])
-    node = np.concatenate([halves["peer"], halves["peer"], sums["node"]])
-    time_us = np.concatenate([halves["from_us"], halves["until_us"], sums["from_us"]])
-    shade = np.concatenate([halves["look"], halves["look"], mesh.shade_of[sums["value"]]])
-    count_change = np.concatenate([np.ones(half_count), -np.ones(half_count), np.zeros(len(sums["node"]))]).astype(
-        np.int8
-    )
+    node = np.concatenate([halves["peer"], halves["peer"], filter_sums["node"]])
+    time_us = np.concatenate([halves["from_us"], halves["until_us"], filter_sums["from_us"]])
+    shade = np.concatenate([halves["look"], halves["look"], mesh.shade_of[filter_sums["value"]]])
+    count_change = np.concatenate(
+        [np.ones(half_count), -np.ones(half_count), np.zeros(len(filter_sums["node"]))]
+    ).astype(np.int8)
     sorted_rows = lexsort((time_us, node))
     node, time_us, shade, count_change = (column[sorted_rows] for column in (node, time_us, shade, count_change))
     begins = mark_first(node)
     last_sum_rows = last_marked(begins | (count_change == 0))
     least_shade = np.where(count_change[last_sum_rows] == 0, shade[last_sum_rows], 0)
-    for level in range(looks.DARKEST, -1, -1):
+    for shade_level in range(looks.DARKEST, -1, -1):
         # Each half both begins and ends, so the running count is 0 when the rows of the next node begin.
-        least_shade[np.cumsum(np.where(shade == level, count_change, 0), dtype=np.int32) > 0] = level
-    rows = settled(begins, time_us)
-    node, time_us, least_shade = node[rows], time_us[rows], least_shade[rows]
-    rows, until_us = spans(mark_first(node), time_us, mesh.duration_us, least_shade)
-    is_shown = (time_us[rows] < until_us) & (least_shade[rows] > 0)
-    rows, until_us = rows[is_shown], until_us[is_shown]
+        least_shade[np.cumsum(np.where(shade == shade_level, count_change, 0), dtype=np.int32) > 0] = shade_level
+    shown_rows = settled(begins, time_us)
+    node, time_us, least_shade = node[shown_rows], time_us[shown_rows], least_shade[shown_rows]
+    shown_rows, until_us = spans(mark_first(node), time_us, mesh.duration_us, least_shade)
+    is_shown = (time_us[shown_rows] < until_us) & (least_shade[shown_rows] > 0)
+    shown_rows, until_us = shown_rows[is_shown], until_us[is_shown]
     return {
-        "node": node[rows],
-        "from_us": time_us[rows],
+        "node": node[shown_rows],
+        "from_us": time_us[shown_rows],
         "until_us": until_us,
-        "weight": least_shade[rows] / looks.DARKEST,
+        "weight": least_shade[shown_rows] / looks.DARKEST,
     }
 
 
@@ -217,28 +217,28 @@ def least_sent(mesh: Mesh) -> Table:
 
 
 def path_layer(followed: Steps, duration_us: int) -> Layer:
-    """Return the layer of publications' paths: hops as arrows, and the marks of results at nodes."""
-    hops, marks = followed.hops, followed.marks
+    """Return the layer of publications' paths: hops as arrows, and marks that show the results at nodes."""
+    hops, result_marks = followed.hops, followed.marks
     is_lost = hops["look"] == LOST_HOP
     path_columns = {
         # The mark of a loss is drawn near its receiver, which is its node here.
-        "node": [np.where(is_lost, hops["peer"], hops["node"]), marks["node"]],
-        "peer": [np.where(is_lost, hops["node"], hops["peer"]), np.full(len(marks["node"]), -1)],
-        "look": [hops["look"], marks["look"] + len(HOPS)],
-        "path": [hops["way"], marks["way"]],
-        "from_us": [hops["from_us"], marks["from_us"]],
-        "weight": [is_lost, np.zeros(len(marks["node"]))],
+        "node": [np.where(is_lost, hops["peer"], hops["node"]), result_marks["node"]],
+        "peer": [np.where(is_lost, hops["node"], hops["peer"]), np.full(len(result_marks["node"]), -1)],
+        "look": [hops["look"], result_marks["look"] + len(HOPS)],
+        "path": [hops["way"], result_marks["way"]],
+        "from_us": [hops["from_us"], result_marks["from_us"]],
+        "weight": [is_lost, np.zeros(len(result_marks["node"]))],
     }
-    rows = {name: np.concatenate(columns) for name, columns in path_columns.items()}
-    rows["until_us"] = np.full(len(rows["node"]), duration_us)
-    is_within_run = rows["from_us"] < duration_us
-    return _layer(PUBLICATIONS, select(rows, is_within_run), PATH_LOOKS, "arrow", of_path=True)
+    path_table = {name: np.concatenate(columns) for name, columns in path_columns.items()}
+    path_table["until_us"] = np.full(len(path_table["node"]), duration_us)
+    is_within_run = path_table["from_us"] < duration_us
+    return _layer(PUBLICATIONS, select(path_table, is_within_run), PATH_LOOKS, "arrow", of_path=True)
 
 
 def followed_publications(every: np.ndarray, published: list[Published], followed: Steps) -> MessagePaths:
     """Return the publications whose paths the player can show, with a sentence about each path.
 
-    ``every``: rows of the trace with all publications of the run. ``published``: the publications to be shown.
+    ``every``: trace rows of all publications of the run. ``published``: the publications to be shown.
     ``followed``: hops and marks of these publications.
     """
     hops, followed_count = followed.hops, len(published)
@@ -266,14 +266,16 @@ def curves(mesh: Mesh, nodes: int) -> list[Curves]:
     ``nodes``: number of nodes of the network.
     """
     totals = steps(mesh, nodes, MOST_TIMES)
-    times = totals["time_us"]
+    change_times_us = totals["time_us"]
     fills = (
-        Line("fullest filter", palette.SINK, times, 100 * totals["most"]),
-        Line("mean of all nodes", palette.LOST, times, 100 * totals["mean"]),
+        Line("fullest filter", palette.SINK, change_times_us, 100 * totals["most"]),
+        Line("mean of all nodes", palette.LOST, change_times_us, 100 * totals["mean"]),
     )
     charts = [Curves("fill of filters", "bits set (%)", fills)]
     if totals["muted"].any():
-        charts.append(Curves("muted links", "links", (Line("muted links", looks.MUTED, times, totals["muted"]),)))
+        charts.append(
+            Curves("muted links", "links", (Line("muted links", looks.MUTED, change_times_us, totals["muted"]),))
+        )
     return charts
 
 

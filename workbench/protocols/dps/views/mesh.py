@@ -94,7 +94,8 @@ class Ends(NamedTuple):
     begins       whether a row is the first of its pair of nodes, shape (rows,)
     node         the two nodes, shape (2, rows) like all arrays below
     state        state of the link at each node
-    bits, needs  numbers of set bits of the filter, and of its needs, that each node has received over the link
+    bits, needs  numbers of set bits of the interests (a filter) and needs (a fuzzy hash) that each node has received
+    last
     owner        node that created the lowest mesh id that each node has received over the link, or `UNKNOWN`
     """
 
@@ -232,19 +233,21 @@ class Mesh:
         several arrays, the state GONE in the first array marks them.
         """
         columns: dict[str, list[np.ndarray]] = {}
-        for side in (0, 1):
-            values = values_of(side)
-            rows, until_us = spans(self.ends.begins, self.ends.time_us, self.duration_us, *values)
-            exists = values[0][rows] >= 0 if len(values) == 1 else values[0][rows] != automaton.GONE
-            rows, until_us = rows[exists], until_us[exists]
+        for end_side in (0, 1):
+            end_values = values_of(end_side)
+            first_rows, until_us = spans(self.ends.begins, self.ends.time_us, self.duration_us, *end_values)
+            exists = (
+                end_values[0][first_rows] >= 0 if len(end_values) == 1 else end_values[0][first_rows] != automaton.GONE
+            )
+            first_rows, until_us = first_rows[exists], until_us[exists]
             end_columns = {
-                "node": self.ends.node[side][rows],
-                "peer": self.ends.node[1 - side][rows],
+                "node": self.ends.node[end_side][first_rows],
+                "peer": self.ends.node[1 - end_side][first_rows],
                 "until_us": until_us,
             }
-            end_columns |= {"from_us": self.ends.time_us[rows]}
+            end_columns |= {"from_us": self.ends.time_us[first_rows]}
             end_columns |= dict(
-                zip(("look", "value", "sequence", "origin"), [value[rows] for value in values], strict=False)
+                zip(("look", "value", "sequence", "origin"), [value[first_rows] for value in end_values], strict=False)
             )
             for name, column in end_columns.items():
                 columns.setdefault(name, []).append(column)
@@ -260,7 +263,7 @@ def _filters(filters: Table, rows: np.ndarray) -> list[Filter]:
 
 
 def protocol_of(run: Any) -> DPS:
-    """Return the protocol of a run of DPS. Raises ParameterError for a run of another protocol."""
+    """Return a run's protocol, which must be DPS. Raises ParameterError for a run of another protocol."""
     protocol = run.scenario.protocol
     if not isinstance(protocol, DPS):
         name = type(protocol).__name__
@@ -284,17 +287,19 @@ def mesh(trace: pa.Table, filter_bits: int, duration_us: int) -> Mesh:
 
 def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
     """Return the mesh of a trace of DPS with filters of ``filter_bits`` bits, given the trace's columns."""
-    rows = columns.where(event=("link_set", "interests_set", "mesh_id_set"))
-    rows = rows[columns["time_us"][rows] < duration_us]
-    needs_of_words = np.array([int(word) if word.isdigit() else 0 for word in columns.words["detail"]] or [0], np.int32)
-    is_link, is_filter = (columns.says("event", rows, event_name) for event_name in ("link_set", "interests_set"))
-    kind = np.where(is_link, LINK, np.where(is_filter, INTERESTS, MESH_ID))
-    time_us, node, peer, value = (columns[name][rows] for name in ("time_us", "node", "peer", "value"))
-    is_id = kind == MESH_ID
-    value[is_id] = _find_owners(node[is_id], peer[is_id], value[is_id])
-    needs_of_words = needs_of_words[columns.codes["detail"][rows]]
+    mesh_rows = columns.where(event=("link_set", "interests_set", "mesh_id_set"))
+    mesh_rows = mesh_rows[columns["time_us"][mesh_rows] < duration_us]
+    needs_of_words = np.array(
+        [int(detail_text) if detail_text.isdigit() else 0 for detail_text in columns.words["detail"]] or [0], np.int32
+    )
+    is_link, is_filter = (columns.says("event", mesh_rows, event_name) for event_name in ("link_set", "interests_set"))
+    row_kind = np.where(is_link, LINK, np.where(is_filter, INTERESTS, MESH_ID))
+    time_us, node, peer, row_value = (columns[name][mesh_rows] for name in ("time_us", "node", "peer", "value"))
+    is_id = row_kind == MESH_ID
+    row_value[is_id] = _find_owners(node[is_id], peer[is_id], row_value[is_id])
+    needs_of_words = needs_of_words[columns.codes["detail"][mesh_rows]]
     return mesh_of_rows(
-        Rows(time_us, node, peer, kind, value.astype(np.int32), needs_of_words), filter_bits, duration_us
+        Rows(time_us, node, peer, row_kind, row_value.astype(np.int32), needs_of_words), filter_bits, duration_us
     )
 
 
@@ -309,7 +314,7 @@ def _find_owners(node: np.ndarray, peer: np.ndarray, id_number: np.ndarray) -> n
 
 
 def mesh_of_rows(reported: Rows, filter_bits: int, duration_us: int) -> Mesh:
-    """Return the mesh that the given rows about links, filters and mesh ids describe."""
+    """Return the mesh over a run's time. ``reported``: trace rows about links, filters and mesh ids."""
     is_sum = (reported.peer < 0) & (reported.kind == INTERESTS)
     links, sums = (take_rows(reported, rows) for rows in (reported.peer >= 0, is_sum))
     return Mesh(filter_bits, _compute_ends(links), _compute_sums(sums, duration_us), duration_us)
@@ -322,18 +327,19 @@ def _compute_ends(reported: Rows) -> Ends:
     """
     low_node, high_node = np.minimum(reported.node, reported.peer), np.maximum(reported.node, reported.peer)
     sorted_rows = argsort(row_keys(low_node, high_node))
-    time_us, node, peer, kind, value, needs = take_rows(reported, sorted_rows)
+    time_us, node, peer, kind, row_value, needs = take_rows(reported, sorted_rows)
     low_node, high_node = np.minimum(node, peer), np.maximum(node, peer)
     is_first_of_pair = mark_first(low_node, high_node)
     first_rows = last_marked(is_first_of_pair)
     settled_rows = settled(is_first_of_pair, time_us)
     # When a link ends, the values received over it are no longer valid.
-    is_gone = (kind == LINK) & (value == automaton.GONE)
+    is_gone = (kind == LINK) & (row_value == automaton.GONE)
 
     def find_last_row(marks: np.ndarray) -> np.ndarray:
         """Return, for each row in ``settled_rows``, the index of the last marked row up to this row, or -1.
 
-        Only marked rows with the same pair of nodes count. ``marks``: whether each row is marked.
+        ``settled_rows``: the last row of each link at each time. ``marks``: whether each row is marked. Only marked
+        rows with the same pair of nodes count.
         """
         last_row = last_marked(marks)[settled_rows]
         return np.where(last_row >= first_rows[settled_rows], last_row, -1)
@@ -341,25 +347,26 @@ def _compute_ends(reported: Rows) -> Ends:
     def last_value(marks: np.ndarray, values: np.ndarray, default: int) -> np.ndarray:
         """Return, for each row in ``settled_rows``, the value of the last marked row up to this row.
 
-        Only rows with the same two nodes count. ``marks``: whether each row is marked. ``values``: value of each row.
+        ``settled_rows``: the last row of each link at each time. ``marks``: whether each row is marked. ``values``:
+        value of each row. Only rows with the same two nodes count.
         The result is ``default`` if no such row is marked, or if the link has ended since.
         """
-        row = find_last_row(marks | (is_gone & (node == end)))
-        return np.where((row >= 0) & ~is_gone[row], values[row], default)
+        last_end_row = find_last_row(marks | (is_gone & (node == end_node)))
+        return np.where((last_end_row >= 0) & ~is_gone[last_end_row], values[last_end_row], default)
 
-    state, bits, end_needs, owner = [], [], [], []
-    for end in (low_node, high_node):
-        marks = [(node == end) & (kind == row_kind) for row_kind in (LINK, INTERESTS, MESH_ID)]
-        state.append(last_value(marks[LINK], value, automaton.GONE))
-        bits.append(last_value(marks[INTERESTS], value, 0))
+    end_states, end_bits, end_needs, owner = [], [], [], []
+    for end_node in (low_node, high_node):
+        marks = [(node == end_node) & (kind == row_kind) for row_kind in (LINK, INTERESTS, MESH_ID)]
+        end_states.append(last_value(marks[LINK], row_value, automaton.GONE))
+        end_bits.append(last_value(marks[INTERESTS], row_value, 0))
         end_needs.append(last_value(marks[INTERESTS], needs, 0))
-        owner.append(last_value(marks[MESH_ID], value, UNKNOWN))
-    ends = np.stack([low_node[settled_rows], high_node[settled_rows]])
+        owner.append(last_value(marks[MESH_ID], row_value, UNKNOWN))
+    end_nodes = np.stack([low_node[settled_rows], high_node[settled_rows]])
     return Ends(
         time_us[settled_rows],
         mark_first(first_rows[settled_rows]),
-        ends,
-        *(np.stack(sides) for sides in (state, bits, end_needs, owner)),
+        end_nodes,
+        *(np.stack(sides) for sides in (end_states, end_bits, end_needs, owner)),
     )
 
 
@@ -408,18 +415,20 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
     changes, elements are chosen evenly from them.
     """
     muted_links = select(seen.links, seen.links["look"] == LOOKS.index(MUTED))
-    change_times = [rows[name] for rows in (seen.sums, muted_links) for name in ("from_us", "until_us")]
-    times = np.concatenate([[0], *change_times])
-    times = times[argsort(times)]
-    times = times[mark_first(times) & (times < seen.duration_us)]
-    if most is not None and len(times) > most:
-        times = times[np.linspace(0, len(times) - 1, most).astype(np.int64)]
-    bit_sums = running(seen.sums, times, seen.sums["value"])
+    change_times = [
+        interval_table[name] for interval_table in (seen.sums, muted_links) for name in ("from_us", "until_us")
+    ]
+    total_times_us = np.concatenate([[0], *change_times])
+    total_times_us = total_times_us[argsort(total_times_us)]
+    total_times_us = total_times_us[mark_first(total_times_us) & (total_times_us < seen.duration_us)]
+    if most is not None and len(total_times_us) > most:
+        total_times_us = total_times_us[np.linspace(0, len(total_times_us) - 1, most).astype(np.int64)]
+    bit_sums = running(seen.sums, total_times_us, seen.sums["value"])
     return {
-        "time_us": times,
+        "time_us": total_times_us,
         "mean": bit_sums / seen.filter_bits / max(nodes, 1),
-        "most": _highest(seen.sums, seen.sums["value"], times) / seen.filter_bits,
-        "muted": running(muted_links, times),
+        "most": _highest(seen.sums, seen.sums["value"], total_times_us) / seen.filter_bits,
+        "muted": running(muted_links, total_times_us),
     }
 
 
@@ -434,12 +443,12 @@ def _highest(rows: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarra
     first_times, end_times = (np.searchsorted(times_us, rows[name]) for name in ("from_us", "until_us"))
     is_alive = first_times < end_times
     first_times, end_times, values = first_times[is_alive], end_times[is_alive], values[is_alive]
-    level = np.frexp((end_times - first_times).astype(float))[1] - 1
+    range_exponents = np.frexp((end_times - first_times).astype(float))[1] - 1
     highest_values = np.zeros(len(times_us), np.int64)
-    for exponent in range(int(level.max(initial=0)), -1, -1):
-        has_level = level == exponent
-        for range_begins in (first_times[has_level], end_times[has_level] - (1 << exponent)):
-            np.maximum.at(highest_values, range_begins, values[has_level])
+    for exponent in range(int(range_exponents.max(initial=0)), -1, -1):
+        has_exponent = range_exponents == exponent
+        for range_begins in (first_times[has_exponent], end_times[has_exponent] - (1 << exponent)):
+            np.maximum.at(highest_values, range_begins, values[has_exponent])
         if exponent:
             half_length = 1 << (exponent - 1)
             highest_values[half_length:] = np.maximum(highest_values[half_length:], highest_values[:-half_length])

@@ -100,7 +100,7 @@ class Inspection:
     vector      the filter of a publication or the interests of a subscription, or None
     topics      topics to test against the vector
     hashes      number of bits that each part of a topic sets in a filter
-    separators  level separators of topics
+    separators  characters that divide topics into segments
     """
 
     data: bytes
@@ -153,20 +153,20 @@ def inspect_message(
     that is not hexadecimal. Bytes that are not a message do not raise an error; the result describes the problem.
     """
     data = _as_bytes(data)
-    frame, parts = _unwrap(data)
+    frame, message_parts = _unwrap(data)
     message, error = None, ""
     try:
         message = wire.decode(frame)
     except DecodeError as problem:
         error = str(problem)
     vectors: list[BitVector] = []
-    parts += _parts(frame, len(data) - len(frame), vectors)
+    message_parts += _parts(frame, len(data) - len(frame), vectors)
     message_topics = tuple(getattr(message, "topics", None) or ())
     other_topics = (topics,) if isinstance(topics, str) else tuple(topics)
     tested_topics = tuple(dict.fromkeys([topic for topic in (*message_topics, *other_topics) if topic]))
     return Inspection(
         data,
-        tuple(parts),
+        tuple(message_parts),
         message,
         error,
         diagnostic(frame),
@@ -236,11 +236,11 @@ class _PartReader:
         self._add_part(FRAME, "version", str(version), "" if version == wire.VERSION else "unknown")
         type_number = reader.unsigned("type")
         self._add_part(FRAME, "type", str(type_number), wire.NAMES.get(type_number, "unknown"))
-        for name in _MAPS[: max(0, item_count - 2)]:
-            if name == _MAPS[-1] and reader.peek() == cbor.TAG:
+        for map_name in _MAPS[: max(0, item_count - 2)]:
+            if map_name == _MAPS[-1] and reader.peek() == cbor.TAG:
                 self._read_cose()
             else:
-                self._read_map(name)
+                self._read_map(map_name)
 
     def add_rest(self, reason: str) -> None:
         """Add the remaining bytes, if any, as one part; as its meaning, give the ``reason`` why they were not read."""
@@ -263,12 +263,14 @@ class _PartReader:
         entry_count = self.reader.mapping(where)
         self._add_part(FRAME, where, f"{{{entry_count} {'entry' if entry_count == 1 else 'entries'}}}", "")
         for _ in range(entry_count):
-            key = self.reader.unsigned("key")
+            field_key = self.reader.unsigned("key")
             value_begin = self.reader.at
-            value = self.reader.skip("value")
-            name, kind = _FIELDS.get(key, (f"key {key}", REST))
-            notation = f"{key}: {diagnostic(value)}"
-            self._add_part(kind, name, notation, self._describe_value(key, value, where, value_begin))
+            field_value = self.reader.skip("value")
+            field_name, part_kind = _FIELDS.get(field_key, (f"key {field_key}", REST))
+            notation = f"{field_key}: {diagnostic(field_value)}"
+            self._add_part(
+                part_kind, field_name, notation, self._describe_value(field_key, field_value, where, value_begin)
+            )
 
     def _describe_value(self, key: int, value: bytes, where: str, begin: int) -> str:
         try:
@@ -279,9 +281,13 @@ class _PartReader:
     def _read_meaning(self, key: int, reader: cbor.Reader, where: str) -> str:
         if key == fields.TTL:
             ttl_s = reader.integer("ttl", -(1 << 31), 1 << 31)
-            meaning = "original lifetime" if where == _MAPS[1] else "remaining lifetime"
+            ttl_meaning = "original lifetime" if where == _MAPS[1] else "remaining lifetime"
             return (
-                "ends a retained publication" if ttl_s < 0 else "not retained" if not ttl_s else f"{meaning} in seconds"
+                "ends a retained publication"
+                if ttl_s < 0
+                else "not retained"
+                if not ttl_s
+                else f"{ttl_meaning} in seconds"
             )
         if key in (fields.FILTER, fields.INTERESTS):
             vector = BitVector.read(reader)
@@ -289,7 +295,7 @@ class _PartReader:
             return f"{vector.popcount:,} of {vector.length:,} bits set, {percent(vector.fill)}"
         if key == fields.FLAGS:
             flags = reader.unsigned("flags", 255)
-            return ", ".join(name for bit, name in _FLAGS if flags & bit) or "none"
+            return ", ".join(flag_name for bit, flag_name in _FLAGS if flags & bit) or "none"
         if key == fields.NEEDS:
             needs = reader.byte_string("needs", 32)
             return f"{int.from_bytes(needs, 'little').bit_count()} of 256 bits set"
@@ -308,10 +314,10 @@ def _describe_payload(data: bytes) -> str:
     except DecodeError:
         pass
     try:
-        text = data.decode("utf-8")
+        payload_text = data.decode("utf-8")
     except UnicodeDecodeError:
         return f"{len(data)} bytes"
-    return f'"{text}"' if text.isprintable() else f"{len(data)} bytes"
+    return f'"{payload_text}"' if payload_text.isprintable() else f"{len(data)} bytes"
 
 
 # Diagnostic notation
@@ -342,7 +348,7 @@ class _Bracket:
         self.close, self.count, self.remaining, self.is_map = close, count, count, is_map
 
     def separator(self) -> str:
-        """Return the text (": ", ", " or "") to write before the next item, and count this item as written."""
+        """Return the text to write before the next CBOR item (": ", ", " or ""), and count this item as written."""
         position = self.count - self.remaining
         self.remaining -= 1
         if not position:
@@ -355,8 +361,8 @@ def _write_item(reader: cbor.Reader, pieces: list[str], brackets: list[_Bracket]
     major, argument = reader.head("item")
     if major in (cbor.BYTES, cbor.TEXT):
         reader.at = item_begin
-        data = reader.byte_string("bytes") if major == cbor.BYTES else reader.text("text")
-        pieces.append(f"h'{data.hex()}'" if major == cbor.BYTES else _quote(data))
+        string_data = reader.byte_string("bytes") if major == cbor.BYTES else reader.text("text")
+        pieces.append(f"h'{string_data.hex()}'" if major == cbor.BYTES else _quote(string_data))
     elif major in (cbor.ARRAY, cbor.MAP):
         reader.at = item_begin
         is_map = major == cbor.MAP

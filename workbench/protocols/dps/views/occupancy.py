@@ -83,24 +83,30 @@ def filter_bits(run: Any, node: int, time_s: float | None = None) -> Occupancy:
     with engine.without_collector():
         kernel = engine.begin(run.scenario, Recorder())
         kernel.play_until(min(time_us, engine.duration_us(run.scenario) - 1))
-    kernel_nodes: dict[int, Any] = {each.address: each for each in kernel.nodes}
+    kernel_nodes: dict[int, Any] = {kernel_node.address: kernel_node for kernel_node in kernel.nodes}
     interests, _ = kernel_nodes[node].links.interests.combine(None)
-    bits = tuple(interests.positions())
+    set_positions = tuple(interests.positions())
     recorded_sum = mesh.sums_at(time_us).get(node)
-    if len(bits) != (0 if recorded_sum is None else recorded_sum.bits):
+    if len(set_positions) != (0 if recorded_sum is None else recorded_sum.bits):
         raise ScenarioError("a replay of the scenario differs from this run; run the scenario again to see its filters")
     subscribers_of_topics: dict[str, tuple[list[int], frozenset[int]]] = {}
     for address in sorted(kernel_nodes, key=lambda address: (address != node, address)):
         for subscription in kernel_nodes[address].subscriptions.open:
             if subscription.request.is_announced:
                 topics_text = " and ".join(subscription.request.topics)
-                positions = frozenset(subscription.request.filter.positions())
-                subscribers_of_topics.setdefault(topics_text, ([], positions))[0].append(address)
+                topic_positions = frozenset(subscription.request.filter.positions())
+                subscribers_of_topics.setdefault(topics_text, ([], topic_positions))[0].append(address)
     topics = [
-        Topics(topics_text, tuple(addresses), positions)
-        for topics_text, (addresses, positions) in subscribers_of_topics.items()
+        Topics(topics_text, tuple(addresses), topic_positions)
+        for topics_text, (addresses, topic_positions) in subscribers_of_topics.items()
     ]
-    return Occupancy(node, time_us, interests.length, bits, tuple(each for each in topics if each.bits <= set(bits)))
+    return Occupancy(
+        node,
+        time_us,
+        interests.length,
+        set_positions,
+        tuple(open_topics for open_topics in topics if open_topics.bits <= set(set_positions)),
+    )
 
 
 @carries_record
@@ -124,13 +130,13 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
     drawing.text(
         MARGIN, 42, f"{caption.title(run)}; {share_text} of the bits are set", size=SMALL, colour=palette.FAINT_TEXT
     )
-    colours = {topics: _COLOURS[index % len(_COLOURS)] for index, topics in enumerate(occupancy.topics)}
+    colours = {topics: _COLOURS[topics_index % len(_COLOURS)] for topics_index, topics in enumerate(occupancy.topics)}
     # The clear squares are one rectangle with lines across: thousands of squares would make a large file.
     drawing.rectangle(MARGIN, top_px, column_count * side_px, row_count * side_px, fill=EMPTY)
     gap_px = min(1.0, side_px / 6)
     horizontal_lines = [
-        (MARGIN, top_px + (row + 1) * side_px, MARGIN + column_count * side_px, top_px + (row + 1) * side_px)
-        for row in range(row_count)
+        (MARGIN, top_px + (grid_row + 1) * side_px, MARGIN + column_count * side_px, top_px + (grid_row + 1) * side_px)
+        for grid_row in range(row_count)
     ]
     vertical_lines = [
         (MARGIN + (x + 1) * side_px, top_px, MARGIN + (x + 1) * side_px, top_px + row_count * side_px)
@@ -155,15 +161,15 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
     if len(listed_topics) < len(occupancy.topics):
         legend_entries.append((EMPTY, f"and {len(occupancy.topics) - len(listed_topics)} more topics"))
     setter_counts = [len(occupancy.setters(bit)) for bit in occupancy.bits]
-    if any(count > 1 for count in setter_counts):
+    if any(setter_count > 1 for setter_count in setter_counts):
         legend_entries.append(
-            (SHARED, f"set by different topics ({_bits_text(sum(count > 1 for count in setter_counts))})")
+            (SHARED, f"set by different topics ({_bits_text(sum(setter_count > 1 for setter_count in setter_counts))})")
         )
     if 0 in setter_counts:
         legend_entries.append((UNKNOWN, f"of subscriptions that have ended ({_bits_text(setter_counts.count(0))})"))
-    for colour, text in legend_entries:
+    for colour, legend_text in legend_entries:
         drawing.rectangle(MARGIN, y - 9, 10, 10, fill=colour)
-        drawing.text(MARGIN + 18, y, text, size=SMALL)
+        drawing.text(MARGIN + 18, y, legend_text, size=SMALL)
         y += 18
     drawing.height = y
     return drawing

@@ -57,10 +57,10 @@ def page(inspection: Inspection) -> str:
         if inspection.error
         else "A node accepts it."
     )
-    name = inspection.name
+    message_name = inspection.name
     heading = (
-        f"<b>{html.escape(name)}</b>, {size_text}. "
-        if name != f"{len(inspection.data)} bytes"
+        f"<b>{html.escape(message_name)}</b>, {size_text}. "
+        if message_name != f"{len(inspection.data)} bytes"
         else f"<b>{size_text}</b>. "
     )
     blocks = [f"<p>{heading}{verdict}</p>", _bytes_html(inspection), _parts_table(inspection)]
@@ -109,7 +109,7 @@ def _bits_html(inspection: Inspection) -> str:
         except WorkbenchError as error:
             error_lines.append(f'<p class="error">{html.escape(str(error))}.</p>')
     owners_of_bits = positions(vector, tested_topics)
-    explained_count = sum(bool(pairs) for pairs in owners_of_bits.values())
+    explained_count = sum(bool(bit_owners) for bit_owners in owners_of_bits.values())
     topic_rows = "".join(
         f'<tr><td class="short"><code>{_shorten(topic.topic, 60)}</code></td>'
         f'<td class="short">{_verdict_text(topic)}</td>'
@@ -124,8 +124,8 @@ def _bits_html(inspection: Inspection) -> str:
             f"<th>its items and their bits</th></tr>{topic_rows}</table>"
         )
     bit_rows = "".join(
-        f"<tr><td>{position}</td><td>{_owners_text(pairs)}</td></tr>"
-        for position, pairs in list(owners_of_bits.items())[:MOST_BITS]
+        f"<tr><td>{bit_position}</td><td>{_owners_text(bit_owners)}</td></tr>"
+        for bit_position, bit_owners in list(owners_of_bits.items())[:MOST_BITS]
     )
     omitted_note = (
         f"<p>and {len(owners_of_bits) - MOST_BITS:,} bits more</p>" if len(owners_of_bits) > MOST_BITS else ""
@@ -178,7 +178,8 @@ class TestedTopic(NamedTuple):
 def topic_items(topic: str, as_publication: bool, separators: str = "/", wildcards: bool = True) -> list[str]:
     """Return the strings that a topic puts into a filter.
 
-    ``as_publication``: True for a publication's topic, False for a subscription's. ``wildcards``: whether subscriptions
+    ``as_publication``: True for a publication's topic, False for a subscription's. ``separators``: characters that
+    divide the topic into segments. ``wildcards``: whether subscriptions
     with wildcards can match the publication. Raises AttributeFormatError for an invalid topic.
     """
     if as_publication:
@@ -193,7 +194,8 @@ def compare_topics(
 
     ``as_publication``: whether the vector is a publication's filter. If so, topics without wildcards are tested as
     published topics. Topics with wildcards are always tested as subscriptions, which the publication may match.
-    Raises AttributeFormatError for an invalid topic.
+    ``hashes``: number of bits that each part of a topic sets. ``separators``: characters that divide topics into
+    segments. Raises AttributeFormatError for an invalid topic.
     """
     tested_topics = []
     for topic in topics:
@@ -202,8 +204,8 @@ def compare_topics(
             (item, tuple(item_positions(item, vector.length, hashes)))
             for item in topic_items(topic, is_published, separators)
         )
-        topic_bits = {position for _, bits in items_with_bits for position in bits}
-        bits_found = sum(vector.bits >> position & 1 for position in topic_bits)
+        topic_bits = {bit_position for _, item_bits in items_with_bits for bit_position in item_bits}
+        bits_found = sum(vector.bits >> bit_position & 1 for bit_position in topic_bits)
         is_included = bool(topic_bits) and bits_found == len(topic_bits)
         tested_topics.append(TestedTopic(topic, items_with_bits, is_included, bits_found, len(topic_bits)))
     return tested_topics

@@ -156,12 +156,12 @@ def publications(trace: pa.Table) -> list[Published]:
 def published_in(columns: Columns, most: int | None = None) -> list[Published]:
     """Return the first ``most`` publications of a trace (None: all), in order of time."""
     published_rows = columns.where(event="published")
-    texts = {
+    texts_of_readings = {
         (node, reading): text for node, reading, text in columns.tuples(published_rows, "node", "sequence", "detail")
     }
     originated_rows = columns.where(event="originated", message=PUBLICATION)[:most]
     return [
-        Published(node, sequence, time_us, texts.get((node, reading), ""))
+        Published(node, sequence, time_us, texts_of_readings.get((node, reading), ""))
         for node, sequence, time_us, reading in columns.tuples(originated_rows, "node", "sequence", "time_us", "value")
     ]
 
@@ -181,7 +181,10 @@ def publication_path(run: Any, which: int = 0) -> Path:
 
 
 def paths(run: Any, most: int = MOST_PATHS) -> list[Path]:
-    """Return the paths of the first ``most`` publications of a run. Raises ParameterError for another protocol."""
+    """Return the paths of the first ``most`` publications of a run.
+
+    Raises ParameterError for a run of another protocol.
+    """
     protocol_of(run)
     columns = Columns(run.trace)
     return _paths(columns, published_in(columns, most))
@@ -190,21 +193,21 @@ def paths(run: Any, most: int = MOST_PATHS) -> list[Path]:
 def _paths(columns: Columns, wanted: list[Published]) -> list[Path]:
     steps = steps_of(columns, wanted)
     hops: list[list[Hop]] = [[] for _ in wanted]
-    marks: list[list[Mark]] = [[] for _ in wanted]
+    marks_of_publications: list[list[Mark]] = [[] for _ in wanted]
     column_names = "way", "node", "peer", "value", "from_us", "look"
     for publication_index, sender, receiver, from_us, arrived_us, look in tuples(steps.hops, *column_names):
         hops[publication_index].append(Hop(sender, receiver, from_us, arrived_us, HOPS[look]))
     for publication_index, node, look, at_us in tuples(steps.marks, "way", "node", "look", "from_us"):
-        marks[publication_index].append(Mark(node, MARKS[look], at_us))
-    path_entries = zip(wanted, hops, marks, steps.matches.tolist(), strict=True)
+        marks_of_publications[publication_index].append(Mark(node, MARKS[look], at_us))
+    path_entries = zip(wanted, hops, marks_of_publications, steps.matches.tolist(), strict=True)
     return [
         Path(
             publication,
             tuple(sorted(path_hops, key=_arrival_key)),
             tuple(sorted(path_marks, key=lambda mark: (mark.at_us, mark.node))),
-            matches,
+            delivery_count,
         )
-        for publication, path_hops, path_marks, matches in path_entries
+        for publication, path_hops, path_marks, delivery_count in path_entries
     ]
 
 
@@ -213,7 +216,7 @@ def _arrival_key(hop: Hop) -> tuple[int, int, int]:
 
 
 class Steps(NamedTuple):
-    """The hops and marks of a list of publications, as two tables with a row for each hop or mark.
+    """The hops and marks (results at nodes) of a list of publications, as two tables: a row for each hop or mark.
 
     hops     columns node, peer: sender and receiver; value: begin of sending (µs); from_us: time of arrival (µs);
              look: kind of hop, an index in `HOPS`
@@ -235,7 +238,7 @@ def steps_of(columns: Columns, wanted: Sequence[Published]) -> Steps:
 
 
 def _publication_indices(columns: Columns, rows: np.ndarray, wanted: Sequence[Published]) -> np.ndarray:
-    """Return, for each row, the index in ``wanted`` of its publication, or -1 if it is not in ``wanted``."""
+    """Return the index in ``wanted`` of the publication of each trace row in ``rows``; -1: not in ``wanted``."""
     paths = (MessagePath(item.name, item.at_us, item.frames) for item in wanted)
     return paths_of(columns, rows, MessagePaths(tuple(paths)))
 
@@ -247,12 +250,12 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
              `ACKNOWLEDGED_HOP` for an acknowledgement that arrived, `LOST_HOP` for all other frames
     from_us  time of arrival or loss (µs)
     """
-    rows = columns.where(event=("sent", "received"), message=(PUBLICATION, ACKNOWLEDGEMENT))
-    publication_index = _publication_indices(columns, rows, wanted)
-    is_wanted = (publication_index >= 0) & (columns["peer"][rows] >= 0)
-    rows, publication_index = rows[is_wanted], publication_index[is_wanted]
-    is_sent, is_answer = columns.says("event", rows, "sent"), columns.says("message", rows, ACKNOWLEDGEMENT)
-    node, peer, time_us = (columns[name][rows] for name in ("node", "peer", "time_us"))
+    frame_rows = columns.where(event=("sent", "received"), message=(PUBLICATION, ACKNOWLEDGEMENT))
+    publication_index = _publication_indices(columns, frame_rows, wanted)
+    is_wanted = (publication_index >= 0) & (columns["peer"][frame_rows] >= 0)
+    frame_rows, publication_index = frame_rows[is_wanted], publication_index[is_wanted]
+    is_sent, is_answer = columns.says("event", frame_rows, "sent"), columns.says("message", frame_rows, ACKNOWLEDGEMENT)
+    node, peer, time_us = (columns[name][frame_rows] for name in ("node", "peer", "time_us"))
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
     # An arrival belongs to the frame of the same kind that was sent last between these nodes.
     frame_key = row_keys(publication_index, is_answer.astype(np.int8), sender, receiver)
@@ -261,24 +264,24 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
     is_arrival = (frame_key[earlier_rows] == frame_key[later_rows]) & is_sent[earlier_rows] & ~is_sent[later_rows]
     arrival_us = time_us.copy()
     arrival_us[earlier_rows[is_arrival]] = time_us[later_rows[is_arrival]]
-    look = np.full(len(rows), LOST_HOP)
+    look = np.full(len(frame_rows), LOST_HOP)
     look[earlier_rows[is_arrival]] = REPEATED_HOP
     look[is_answer & (look == REPEATED_HOP)] = ACKNOWLEDGED_HOP
     frames = {"way": publication_index, "node": node, "peer": peer, "look": look, "from_us": arrival_us}
-    frames |= {"value": time_us - columns["value"][rows]}
+    frames |= {"value": time_us - columns["value"][frame_rows]}
     return select(frames, is_sent)
 
 
 def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
     """Return the frames of the publications in ``wanted`` as a table of hops, in order of arrival (see `Steps`).
 
-    ``marks``: table of the results at nodes. From each delivery in it, the first hops are followed back to the
-    publisher; these hops are useful.
+    ``marks``: table of the results at nodes. The hops that first brought the publication to a delivering node are
+    followed back to the publisher; they are useful.
     """
     hops = _frames(columns, wanted)
     hops = select(hops, argsort(hops["from_us"]))
     publication_index, node, peer, look = (hops[name] for name in ("way", "node", "peer", "look"))
-    publisher = np.array([item.node for item in wanted] or [-1])
+    publisher = np.array([publication.node for publication in wanted] or [-1])
     key_scale = 1 + int(max(publisher.max(), node.max(initial=0), peer.max(initial=0), marks["node"].max(initial=0)))
     arrivals = np.flatnonzero((look == REPEATED_HOP) & (peer != publisher[publication_index]))
     arrival_keys, key_rows = unique_index(publication_index[arrivals].astype(np.int64) * key_scale + peer[arrivals])
@@ -287,8 +290,8 @@ def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
     is_delivered = marks["look"] == 0
     keys_to_follow = marks["way"][is_delivered].astype(np.int64) * key_scale + marks["node"][is_delivered]
     while len(keys_to_follow) and len(first_hops):
-        position = find_sorted(keys_to_follow, arrival_keys)
-        useful_hops = np.unique(first_hops[position[position >= 0]])
+        key_position = find_sorted(keys_to_follow, arrival_keys)
+        useful_hops = np.unique(first_hops[key_position[key_position >= 0]])
         useful_hops = useful_hops[look[useful_hops] == IN_VAIN_HOP]
         look[useful_hops] = USEFUL_HOP
         keys_to_follow = publication_index[useful_hops].astype(np.int64) * key_scale + node[useful_hops]
@@ -301,20 +304,20 @@ def _marks(columns: Columns, wanted: Sequence[Published]) -> tuple[Table, np.nda
     A mark is a delivery or a drop of a publication at a node. The table has the columns of `Steps.marks`. If a
     publication has several marks of the same kind at a node, the table has only the first.
     """
-    rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
-    publication_index = _publication_indices(columns, rows, wanted)
+    mark_rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
+    publication_index = _publication_indices(columns, mark_rows, wanted)
     reason_looks = columns.numbered(
-        "detail", rows, {reason: look_index for look_index, reason in enumerate(REASONS, 1)}
+        "detail", mark_rows, {reason: look_index for look_index, reason in enumerate(REASONS, 1)}
     )
-    look = np.where(columns.says("event", rows, "delivered"), 0, reason_looks)
+    look = np.where(columns.says("event", mark_rows, "delivered"), 0, reason_looks)
     is_wanted = (publication_index >= 0) & (look >= 0)
-    rows, publication_index, look = rows[is_wanted], publication_index[is_wanted], look[is_wanted]
-    matches = np.bincount(publication_index[look == 0], minlength=len(wanted))
-    node, time_us = columns["node"][rows], columns["time_us"][rows]
+    mark_rows, publication_index, look = mark_rows[is_wanted], publication_index[is_wanted], look[is_wanted]
+    delivery_counts = np.bincount(publication_index[look == 0], minlength=len(wanted))
+    node, time_us = columns["node"][mark_rows], columns["time_us"][mark_rows]
     first_marks = first_rows(row_keys(publication_index, look, node))
     return {
         "way": publication_index[first_marks],
         "node": node[first_marks],
         "look": look[first_marks],
         "from_us": time_us[first_marks],
-    }, matches
+    }, delivery_counts

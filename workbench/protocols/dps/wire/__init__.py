@@ -118,8 +118,7 @@ class Subscription(NamedTuple):
 class SubscriptionAcknowledgement(NamedTuple):
     """An acknowledgement of the subscription message with the sequence number ``acknowledged``.
 
-    ``interests`` and ``needs`` are those of the acknowledging node, as in `Subscription`; both are None if it sends
-    none.
+    ``interests`` and ``needs``: as in `Subscription`, of the node that acknowledges; None if the message lacks them.
     """
 
     port: int | None
@@ -133,9 +132,9 @@ class SubscriptionAcknowledgement(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """An acknowledgement by a subscriber, for the publication with the sequence number ``acknowledged``.
+    """A subscriber's acknowledgement of the publication with the sequence number ``acknowledged``.
 
-    ``data`` is None if it is encrypted or signed. ``protected`` and ``body`` have the same meaning as in `Publication`.
+    ``data`` is None if the message is encrypted or signed. ``protected`` and ``body``: as in `Publication`.
     """
 
     publication_id: bytes
@@ -161,15 +160,15 @@ _MESSAGE_HEADS = {
 
 
 def encode(message: Message) -> bytes:
-    """Return the bytes of a message; ``protected`` and ``body`` are sent unchanged if the message has them.
+    """Return the bytes of a message; its fields ``protected`` and ``body``, unless empty, are used unchanged.
 
     Raises EncodeError if a field is out of range.
     """
-    protected = body = unprotected = _EMPTY
+    encoded_protected = encoded_body = unprotected = _EMPTY
     if isinstance(message, Acknowledgement):
-        protected, body = protected_map(message), message.body or body_map(message)
+        encoded_protected, encoded_body = protected_map(message), message.body or body_map(message)
     elif isinstance(message, Publication):
-        protected, body = protected_map(message), message.body or body_map(message)
+        encoded_protected, encoded_body = protected_map(message), message.body or body_map(message)
         port, path = _port_and_path(message)
         hops = fields.number(fields.HOPS, message.hops, fields.U16)
         unprotected = cbor.mapping(3) + port + fields.seconds(message.ttl_s) + path + hops
@@ -182,7 +181,7 @@ def encode(message: Message) -> bytes:
             f"{message!r} is not a message; its type must be one of "
             f"{', '.join(message_class.__name__ for message_class in KIND_OF)}"
         )
-    return b"".join((_MESSAGE_HEADS[type(message)], unprotected, protected, body))
+    return b"".join((_MESSAGE_HEADS[type(message)], unprotected, encoded_protected, encoded_body))
 
 
 def decode(frame: bytes, filter_bits: int | None = None) -> Message:
@@ -205,13 +204,13 @@ def decode(frame: bytes, filter_bits: int | None = None) -> Message:
 def with_next_hop(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
     """Return a publication as this node forwards it: with one more hop and the remaining lifetime ``ttl_s``.
 
-    ``port`` or ``path`` is this node's address for answers; the other one must be None.
+    This node's address for acknowledgements is ``port`` or ``path``; exactly one of them must be given.
     """
     return publication._replace(port=port, path=path, ttl_s=ttl_s, hops=publication.hops + 1)
 
 
 def protected_map(message: Securable) -> bytes:
-    """Return the bytes of the protected map of a message, which encryption and signatures authenticate."""
+    """Return a message's encoded protected map: the header fields that nodes on the path must not change."""
     if message.protected:
         return message.protected
     id_field = fields.byte_string(fields.ID, message.publication_id, fields.ID_B)
@@ -230,7 +229,7 @@ def protected_map(message: Securable) -> bytes:
 
 
 def body_map(message: Securable) -> bytes:
-    """Return the bytes of a message's fifth item without encryption: its data, and the topics of a publication."""
+    """Return the encoded body, the fifth item of a message, unencrypted: the data, and a publication's topics."""
     if isinstance(message, Publication):
         assert message.topics is not None, "the body of a secured publication is its COSE item"
         topics_head = cbor.mapping(2) + cbor.unsigned(fields.TOPICS) + cbor.array(len(message.topics))
@@ -247,7 +246,7 @@ def with_secured_body(message: Securable, body: bytes) -> Securable:
 
 
 def with_plain_body(message: Securable, plain: bytes) -> Securable:
-    """Return an encrypted or signed message with its topics and data, decoded from its readable content ``plain``.
+    """Return an encrypted or signed message with its topics and data set from ``plain``, its decrypted body.
 
     The field ``body`` keeps the received bytes, so that the message is forwarded unchanged. Raises DecodeError if
     ``plain`` is invalid.
@@ -260,7 +259,7 @@ def with_plain_body(message: Securable, plain: bytes) -> Securable:
 
 
 def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
-    """Return an id of 16 bytes: the node's address, the number of the series at the node, and 8 random bytes."""
+    """Return a publication id: a node's address, its number of the ``series``, and ``draw``, 8 random bytes."""
     if not (0 <= address <= fields.I31 and 0 <= series <= fields.I31 and len(draw) == 8):
         raise EncodeError(
             f"the publication id has address {address}, series {series} and {len(draw)} random bytes; "
@@ -298,11 +297,11 @@ def _read_scalars(reader: cbor.Reader) -> Values:
     """Read a map of header fields; return {key: value} of the publication id and all unsigned integers."""
     header_fields = {}
     for _ in range(reader.mapping("map")):
-        key = reader.unsigned("key")
-        if key == fields.ID:
-            header_fields[key] = reader.byte_string("publication id", fields.ID_B)
+        field_key = reader.unsigned("key")
+        if field_key == fields.ID:
+            header_fields[field_key] = reader.byte_string("publication id", fields.ID_B)
         elif reader.peek() == cbor.UNSIGNED:
-            header_fields[key] = reader.unsigned("value")
+            header_fields[field_key] = reader.unsigned("value")
         else:
             reader.skip("value")
     return header_fields
@@ -368,12 +367,12 @@ def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publica
     if not protected_fields[fields.SEQUENCE]:
         raise DecodeError("the sequence number of the publication is 0; sequence numbers start at 1")
     body_start = reader.at
-    topics, data = (None, None) if _skip_cose_item(reader) else _decode_body(reader)
+    topics, plain_data = (None, None) if _skip_cose_item(reader) else _decode_body(reader)
     port, path = unprotected_fields.get(fields.PORT), unprotected_fields.get(fields.PATH)
     ttl_s, hops = unprotected_fields[fields.TTL], unprotected_fields[fields.HOPS]
-    body = bytes(reader.data[body_start : reader.at])
+    body_bytes = bytes(reader.data[body_start : reader.at])
     header_fields = (port, path if port is None else None, ttl_s, hops, *_protected_values(protected_fields))
-    return Publication._make((*header_fields, topics, data, protected, body))
+    return Publication._make((*header_fields, topics, plain_data, protected, body_bytes))
 
 
 def _decode_protected(
@@ -425,9 +424,11 @@ def _decode_acknowledgement(reader: cbor.Reader) -> Acknowledgement:
     if not protected_fields[fields.ACKNOWLEDGED]:
         raise DecodeError("the acknowledged sequence number is 0; sequence numbers start at 1")
     body_start = reader.at
-    data = None if _skip_cose_item(reader) else _decode_data(reader)
-    body = bytes(reader.data[body_start : reader.at])
-    return Acknowledgement(protected_fields[fields.ID], protected_fields[fields.ACKNOWLEDGED], data, protected, body)
+    plain_data = None if _skip_cose_item(reader) else _decode_data(reader)
+    body_bytes = bytes(reader.data[body_start : reader.at])
+    return Acknowledgement(
+        protected_fields[fields.ID], protected_fields[fields.ACKNOWLEDGED], plain_data, protected, body_bytes
+    )
 
 
 _LINK_KEYS = (
@@ -442,19 +443,19 @@ _LINK_KEYS = (
 
 
 def _decode_link(reader: cbor.Reader, kind: int, filter_bits: int | None) -> LinkMessage:
-    name, is_answer = NAMES[kind], kind == SUBSCRIPTION_ACKNOWLEDGEMENT
+    message_name, is_answer = NAMES[kind], kind == SUBSCRIPTION_ACKNOWLEDGEMENT
     known_keys = (*_LINK_KEYS, fields.ACKNOWLEDGED) if is_answer else _LINK_KEYS
-    map_fields = fields.read_map(reader, "unprotected map of the " + name, known_keys, filter_bits)
-    fields.require(map_fields, (fields.SEQUENCE, fields.FLAGS, fields.MESH), name)
+    map_fields = fields.read_map(reader, "unprotected map of the " + message_name, known_keys, filter_bits)
+    fields.require(map_fields, (fields.SEQUENCE, fields.FLAGS, fields.MESH), message_name)
     if (fields.PORT in map_fields) == (fields.PATH in map_fields):
-        raise DecodeError(f"the {name} must have a port or a path, and not both")
+        raise DecodeError(f"the {message_name} must have a port or a path, and not both")
     flags = map_fields[fields.FLAGS]
     if flags & SAK_REQUESTED and not flags & UNLINK:
-        fields.require(map_fields, (fields.NEEDS, fields.INTERESTS), name)
+        fields.require(map_fields, (fields.NEEDS, fields.INTERESTS), message_name)
     if (fields.NEEDS in map_fields) != (fields.INTERESTS in map_fields):
-        raise DecodeError(f"the {name} has only one of needs and interests; it must have both or neither")
-    reader.skip_mapping("protected map of the " + name)
-    reader.skip_mapping("last map of the " + name)
+        raise DecodeError(f"the {message_name} has only one of needs and interests; it must have both or neither")
+    reader.skip_mapping("protected map of the " + message_name)
+    reader.skip_mapping("last map of the " + message_name)
     link_fields: tuple[Any, ...] = tuple(map(map_fields.get, _LINK_KEYS))
     if is_answer:
         return SubscriptionAcknowledgement._make((*link_fields, map_fields.get(fields.ACKNOWLEDGED, 0)))

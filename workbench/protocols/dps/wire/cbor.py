@@ -116,12 +116,12 @@ class Reader:
 
         The argument is a value, a length or a count, depending on the major type.
         """
-        data = self.data
+        message_bytes = self.data
         at = self.at
-        bytes_left = len(data) - at
+        bytes_left = len(message_bytes) - at
         if bytes_left <= 0:
-            raise DecodeError(f"{name} is missing: the {len(data)} bytes end before it")
-        first_byte = data[at]
+            raise DecodeError(f"{name} is missing: the {len(message_bytes)} bytes end before it")
+        first_byte = message_bytes[at]
         additional_info = first_byte & 31
         if additional_info < 24:
             self.at = at + 1
@@ -132,7 +132,7 @@ class Reader:
         if bytes_left <= width_B:
             raise DecodeError(f"byte {at}: {name} is cut short")
         self.at = at + 1 + width_B
-        return first_byte >> 5, unpack_from(layout, data, at + 1)[0]
+        return first_byte >> 5, unpack_from(layout, message_bytes, at + 1)[0]
 
     def _read_argument(self, major: int, name: str) -> int:
         """Read the head of the next item, which must have the CBOR major type ``major``; return the head's argument."""
@@ -156,10 +156,10 @@ class Reader:
         major, argument = self.head(name)
         if major > NEGATIVE:
             raise DecodeError(f"byte {at}: {name} is {NAMES[major]}; it must be an integer")
-        value = -1 - argument if major == NEGATIVE else argument
-        if not smallest <= value <= largest:
-            raise DecodeError(f"byte {at}: {name} is {value}; it may be {smallest} to {largest}")
-        return value
+        integer_value = -1 - argument if major == NEGATIVE else argument
+        if not smallest <= integer_value <= largest:
+            raise DecodeError(f"byte {at}: {name} is {integer_value}; it may be {smallest} to {largest}")
+        return integer_value
 
     def byte_string(self, name: str, length: int | None = None) -> bytes:
         """Read a byte string; if ``length`` is given, it must have this number of bytes."""
@@ -175,14 +175,14 @@ class Reader:
 
     def _read_string(self, major: int, name: str) -> bytes:
         at = self.at
-        length = self._read_argument(major, name)
+        string_length = self._read_argument(major, name)
         data_at = self.at
-        if length > len(self.data) - data_at:
+        if string_length > len(self.data) - data_at:
             raise DecodeError(
-                f"byte {at}: {name} has a length of {length} bytes; only {len(self.data) - data_at} follow"
+                f"byte {at}: {name} has a length of {string_length} bytes; only {len(self.data) - data_at} follow"
             )
-        self.at = data_at + length
-        return bytes(self.data[data_at : data_at + length])
+        self.at = data_at + string_length
+        return bytes(self.data[data_at : data_at + string_length])
 
     def array(self, name: str, count: int | None = None) -> int:
         """Read the head of an array; return its number of items, which must be ``count`` if that is given."""
@@ -208,7 +208,7 @@ class Reader:
             )
 
     def tag(self, name: str) -> int:
-        """Read the head of a tagged item; return the tag's number."""
+        """Read a tag and return its number; ``name`` describes the item in errors."""
         return self._read_argument(TAG, name)
 
     def boolean(self, name: str) -> bool:

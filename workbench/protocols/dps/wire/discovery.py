@@ -29,8 +29,8 @@ MOST_ADDRESSES = 0xFF
 class Announcement(NamedTuple):
     """A node's announcement of itself to discovery: the interests of its application (a filter), and its data.
 
-    ``publication_id`` is None, except in an announcement that answers another one. There it is the publication id
-    under which the answering node publishes its own announcements.
+    ``publication_id``: in an answer to the announcement of another node, the id under which the answering node
+    publishes its own announcements. None in an announcement that is not an answer.
     """
 
     interests: BitVector
@@ -40,11 +40,11 @@ class Announcement(NamedTuple):
 
 def encode_announcement(announcement: Announcement) -> bytes:
     """Return the payload of an Announcement; raise EncodeError if its id does not have 16 bytes."""
-    interests, data, publication_id = announcement
+    interests, application_data, publication_id = announcement
     encoded_fields = [] if publication_id is None else [fields.byte_string(fields.ID, publication_id, fields.ID_B)]
     encoded_fields.append(cbor.unsigned(fields.INTERESTS) + interests.encode())
-    if data:
-        encoded_fields.append(fields.byte_string(fields.DATA, data))
+    if application_data:
+        encoded_fields.append(fields.byte_string(fields.DATA, application_data))
     return cbor.mapping(len(encoded_fields)) + b"".join(encoded_fields)
 
 

@@ -71,25 +71,25 @@ def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bit
 
     ``where``: name of the map, for errors; ``filter_bits``: required length of filters; None accepts any length.
     """
-    values = {}
+    field_values = {}
     former_key = None
     for _ in range(reader.mapping(where)):
         key_at = reader.at
-        key = reader.integer("a key", -1 - I31, I31)
-        if former_key is not None and key <= former_key:
+        field_key = reader.integer("a key", -1 - I31, I31)
+        if former_key is not None and field_key <= former_key:
             raise DecodeError(
-                f"byte {key_at}: key {key} follows key {former_key} in the {where}; the keys of a map must ascend"
+                f"byte {key_at}: key {field_key} follows key {former_key} in the {where}; the keys of a map must ascend"
             )
-        former_key = key
-        if key in known:
-            values[key] = _READERS[key](reader, filter_bits)
+        former_key = field_key
+        if field_key in known:
+            field_values[field_key] = _READERS[field_key](reader, filter_bits)
         else:
-            reader.skip(f"the value of key {key}")
-    return values
+            reader.skip(f"the value of key {field_key}")
+    return field_values
 
 
 def require(values: dict[int, Any], keys: Iterable[int], where: str) -> None:
-    """Raise DecodeError if a key is missing in ``values``; ``where`` names the map in the message."""
+    """Raise DecodeError if ``values``, a decoded map, lacks one of ``keys``; ``where``: the map's name in the error."""
     for key in keys:
         if key not in values:
             raise DecodeError(f"the {where} lacks the field {NAMES[key]}")

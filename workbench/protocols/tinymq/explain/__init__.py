@@ -65,8 +65,8 @@ def _find_last_step(
     may belong to one of ``own_copies``. ``trail``: all trace rows about the reading.
     """
     steps: list[Step] = []
-    for copy in own_copies:
-        copy_trail = trail.select({row.position for row in trail.rows if copy in copies[row.position]})
+    for event_copy in own_copies:
+        copy_trail = trail.select({row.position for row in trail.rows if event_copy in copies[row.position]})
         steps += outcomes(evidence, copy_trail, {row.node for row in copy_trail.rows})
     possible_trail = trail.select(
         {row.position for row in trail.rows if not copies[row.position].isdisjoint(own_copies)}
@@ -87,10 +87,14 @@ def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
     """
     matches_event = matching_of(evidence.scenario.protocol).samples
     last_rows: dict[tuple[int, int], Row] = {}
-    for row in evidence.at("query_stored", matched.node):
-        if row.position < matched.position and row.value in (matched.value + 1, -1 - matched.value):
-            last_rows[row.origin, row.sequence] = row
-    return {sink for (sink, _), row in last_rows.items() if row.value > 0 and matches_event(row.detail, event)}
+    for stored_row in evidence.at("query_stored", matched.node):
+        if stored_row.position < matched.position and stored_row.value in (matched.value + 1, -1 - matched.value):
+            last_rows[stored_row.origin, stored_row.sequence] = stored_row
+    return {
+        sink
+        for (sink, _), stored_row in last_rows.items()
+        if stored_row.value > 0 and matches_event(stored_row.detail, event)
+    }
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
@@ -110,17 +114,17 @@ def _query_rows(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
 
 
 def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
-    """Return a copy of ``step`` with the cause "no_place", or None if the step has another cause.
+    """Return a copy of ``step``, a message's last step, with the cause "no_place"; None if the cause is another.
 
     The cause is "no_place" if the step's node kept the message because the node had no key in any tree.
     """
     if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
         return None
     last_rows: dict[int, Row] = {}
-    for row in evidence.at("key_set", step.node):
-        if row.position < step.rows[-1].position:
-            last_rows[row.origin] = row
-    if any(row.value >= 0 for row in last_rows.values()):
+    for key_row in evidence.at("key_set", step.node):
+        if key_row.position < step.rows[-1].position:
+            last_rows[key_row.origin] = key_row
+    if any(key_row.value >= 0 for key_row in last_rows.values()):
         return None
     return Step("no_place", step.node, None, step.time_us, step.detail, (*last_rows.values(), *step.rows))
 

@@ -172,32 +172,34 @@ class CopyRows:
         return copies
 
     def _send(self, index: int, row: Row) -> Copies:
-        """Return the copies to which a trace row "sent" or "given_up" may belong: those of all fitting frames."""
+        """Return the copies to which a trace row "sent" or "given_up" may belong: those of all possible frames."""
         self._last_received = self._last_sent = None
         frames = self._frames_by_node.setdefault(row.node, [])
         candidates = [] if row.node in self._unclear_nodes else self._candidates(row, frames)
         is_repeated = self._is_repeated(index, row) if self._may_repeat else None
         if is_repeated is not None:
-            candidates = [frame for frame in candidates if frame.is_taken in (is_repeated, None)]
-        frame = candidates[0] if len(candidates) == 1 else None
-        if frame is None:
+            candidates = [sent_frame for sent_frame in candidates if sent_frame.is_taken in (is_repeated, None)]
+        sent_frame = candidates[0] if len(candidates) == 1 else None
+        if sent_frame is None:
             self._unclear_nodes.add(row.node)
-            copies = frozenset[Copy]().union(*(frame.copies for frame in candidates)) or self._copies_of_node(row)
+            copies = frozenset[Copy]().union(*(sent_frame.copies for sent_frame in candidates)) or self._copies_of_node(
+                row
+            )
         else:
-            copies = frame.copies
-            if frame in frames:
-                frame_index = frames.index(frame)
+            copies = sent_frame.copies
+            if sent_frame in frames:
+                frame_index = frames.index(sent_frame)
                 self._note_repetitions(row.node, frames[:frame_index])
                 del frames[: frame_index + 1]
-            frame.tries += 1
-            if self._is_received(index, row) and not frame.is_taken:
-                frame.is_taken = None if is_repeated is None else True
+            sent_frame.tries += 1
+            if self._is_received(index, row) and not sent_frame.is_taken:
+                sent_frame.is_taken = None if is_repeated is None else True
         if row.event == "sent":
-            self._last_sent = row, frame, copies
-            if frame is not None:
-                frame.neighbor = row.peer
-        elif frame is not None:
-            self._note_repetitions(row.node, [frame])
+            self._last_sent = row, sent_frame, copies
+            if sent_frame is not None:
+                sent_frame.neighbor = row.peer
+        elif sent_frame is not None:
+            self._note_repetitions(row.node, [sent_frame])
         return copies
 
     def _is_received(self, index: int, sent: Row) -> bool:
@@ -231,16 +233,25 @@ class CopyRows:
         """Return the frames of a node to which ``row``, a trace row "sent" or "given_up", may belong.
 
         ``frames``: the frames that wait at the node, oldest first. The result has the waiting frames up to the first
-        that is certainly sent, and frames that may be sent again. It is empty if the node was down meanwhile.
+        that is certainly sent, and frames that may be sent again. The result is empty if the node was down since the
+        oldest of these frames was made.
         """
-        first_sure_index = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
-        earliest_made_us = min((frame.made_us for frame in frames), default=row.time_us)
+        first_sure_index = next(
+            (index for index, waiting_frame in enumerate(frames) if waiting_frame.is_sure), len(frames)
+        )
+        earliest_made_us = min((waiting_frame.made_us for waiting_frame in frames), default=row.time_us)
         if self._evidence.outages_between(row.node, row.node, earliest_made_us, row.time_us):
             return []  # A node that was off may have forgotten the frames that it had to send.
         repetitions = [
-            frame for frame in self._repetitions_by_node.get(row.node, ()) if frame.earliest_us <= row.time_us
+            waiting_frame
+            for waiting_frame in self._repetitions_by_node.get(row.node, ())
+            if waiting_frame.earliest_us <= row.time_us
         ]
-        return [frame for frame in (*frames[: first_sure_index + 1], *repetitions) if frame.fits(row)]
+        return [
+            waiting_frame
+            for waiting_frame in (*frames[: first_sure_index + 1], *repetitions)
+            if waiting_frame.fits(row)
+        ]
 
     def _note_repetitions(self, node: int, frames: list[_Frame]) -> None:
         """Record that the protocol may send these frames of a node again, after its retry interval.
@@ -249,10 +260,10 @@ class CopyRows:
         """
         if self._may_repeat:
             repetitions = self._repetitions_by_node.setdefault(node, [])
-            for frame in frames:
-                frame.earliest_us += self._retry_wait_us
-                if frame not in repetitions:
-                    repetitions.append(frame)
+            for repeated_frame in frames:
+                repeated_frame.earliest_us += self._retry_wait_us
+                if repeated_frame not in repetitions:
+                    repetitions.append(repeated_frame)
 
     def _note_arrival(self, row: Row) -> Copies:
         if self._last_sent is None:

@@ -106,7 +106,7 @@ def start(core, state, i, now):
 def publish(core, state, i, content, number, now):
     """Send a new event of node ``i`` to its rendezvous nodes.
 
-    ``content``: row of the event's content in ``core.contents``; ``number``: its sequence number at the node.
+    ``content``: row of the event's content in ``core.contents``; ``number``: the event's sequence number at the node.
     """
     _publish(core, state, np.int64(i), np.int64(content), np.int64(number), now)
 
@@ -206,15 +206,15 @@ def _receive(core, state, i, sender, message, header, now):
     link = link_from(state, i, sender)
     begin(core, state, i, now)
     note_heard(state, link, now)
-    name = core.messages[message].name
-    if name == Message.INFO:
+    message_name = core.messages[message].name
+    if message_name == Message.INFO:
         take_info(core, state, i, sender, link, message, now)
         reroute_pending(core, state, i, now)
     else:
         note_answer(core, state, i, sender, link, now)
-        if name == Message.ACK:
+        if message_name == Message.ACK:
             take_acknowledgement(core, state, i, sender, header, now)
-        elif name == Message.REFUSAL:
+        elif message_name == Message.REFUSAL:
             take_refusal(core, state, i, sender, header, now)
         else:
             _take_unicast(core, state, i, sender, link, message, header, now)
@@ -223,8 +223,8 @@ def _receive(core, state, i, sender, message, header, now):
 
 @compiled
 def _sent(core, state, i, receiver, message, header, ok, now):
-    name = core.messages[message].name
-    if name in (Message.ACK, Message.REFUSAL):
+    message_name = core.messages[message].name
+    if message_name in (Message.ACK, Message.REFUSAL):
         return
     take_report(core, state, i, receiver, number_of(header), ok, now)
     if ok:
@@ -237,19 +237,19 @@ def _sent(core, state, i, receiver, message, header, ok, now):
 
 @compiled
 def _take_unicast(core, state, i, sender, link, message, header, now):
-    number, direction = number_of(header), direction_of(header)
-    if not is_new(state, i, link, number):
-        acknowledge(core, state, i, sender, number, header, now)
+    frame_number, direction = number_of(header), direction_of(header)
+    if not is_new(state, i, link, frame_number):
+        acknowledge(core, state, i, sender, frame_number, header, now)
         drop_message(core, state, i, sender, message, Reason.REPEATED, now)
     elif wants_ack(header) and not _has_room_for(core, state, i, message):
-        refuse(core, state, i, sender, number, now)
+        refuse(core, state, i, sender, frame_number, now)
     elif direction != OPEN and is_misdirected(core, state, i, message, direction, sender):
         drop_message(core, state, i, sender, message, Reason.ASTRAY, now)
         if not wants_ack(header):
-            refuse(core, state, i, sender, number, now)
+            refuse(core, state, i, sender, frame_number, now)
         plan_info(core, state, i, now)
     else:
-        take(core, state, i, sender, link, number, header, now)
+        take(core, state, i, sender, link, frame_number, header, now)
         _take(core, state, i, sender, message, now)
 
 
@@ -267,24 +267,24 @@ def _has_room_for(core, state, i, message):
 
 @compiled
 def _take(core, state, i, sender, message, now):
-    name = core.messages[message].name
-    if name == Message.JOIN:
+    message_name = core.messages[message].name
+    if message_name == Message.JOIN:
         if not take_join(core, state, i, sender, state.fields[message].tree, now):
             drop_message(core, state, i, sender, message, Reason.NO_PLACE, now)
         reroute_pending(core, state, i, now)
-    elif name == Message.GRANT:
+    elif message_name == Message.GRANT:
         if not take_grant(core, state, i, sender, message, now):
             drop_message(core, state, i, sender, message, Reason.UNASKED, now)
         reroute_pending(core, state, i, now)
-    elif name == Message.PROBE:
+    elif message_name == Message.PROBE:
         return
     elif state.fields[message].hops >= state.max_hops:
         drop_message(core, state, i, sender, message, twin.Reason.TTL, now)
     else:
-        copy = copy_message(core, state, message)
-        state.fields[copy].hops += 1
-        route(core, state, i, copy, sender, now)
-        twin.let_go(core, copy)
+        message_copy = copy_message(core, state, message)
+        state.fields[message_copy].hops += 1
+        route(core, state, i, message_copy, sender, now)
+        twin.let_go(core, message_copy)
 
 
 @compiled
@@ -308,18 +308,22 @@ def _give_up_silent(core, state, i, now):
     Messages that were pending for a removed neighbor are routed anew.
     """
     repeat(core, state, i, now, state.given_up[0])
-    lost_neighbor, row = NONE, np.int64(state.given_up[0].first)
-    while row != NONE:
-        frame = state.pendings[row]
-        next_row, neighbor, message = frame.next, frame.neighbor, frame.message
+    lost_neighbor, pending_row = NONE, np.int64(state.given_up[0].first)
+    while pending_row != NONE:
+        pending = state.pendings[pending_row]
+        next_row, neighbor, message = pending.next, pending.neighbor, pending.message
         if neighbor != lost_neighbor:
             lost_neighbor = neighbor
             lose(core, state, i, neighbor, now)
-        name = core.messages[message].name
-        if frame.waits_for != WAITS_FOR_REFUSAL and name in (Message.QUERY, Message.EVENT, Message.NOTIFICATION):
+        message_name = core.messages[message].name
+        if pending.waits_for != WAITS_FOR_REFUSAL and message_name in (
+            Message.QUERY,
+            Message.EVENT,
+            Message.NOTIFICATION,
+        ):
             route(core, state, i, message, NONE, now)
-        free_pending(core, state, row)
-        row = next_row
+        free_pending(core, state, pending_row)
+        pending_row = next_row
 
 
 @compiled
@@ -349,7 +353,7 @@ def _send_due_queries(core, state, i, now):
 
 @compiled
 def _plan_wake_up(core, state, i, now):
-    """Finish an input of node ``i``: log changed zones, set the next wake-up, and reserve rows for the next input."""
+    """End the processing of an input of node ``i``: log changed zones, set the next wake-up, and reserve free rows."""
     node = state.nodes[i]
     if node.is_changed:
         log_zones(core, state, i, now)

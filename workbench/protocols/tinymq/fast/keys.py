@@ -23,24 +23,24 @@ def child_key(state, parent, slot):
     ``parent``: the row of the parent's key.
     """
     keys = state.keys
-    key = keys[parent].first
-    while key != NONE:
-        if keys[key].slot == slot:
-            return key
-        key = keys[key].next
-    key = state.numbers[Number.KEYS]
+    key_row = keys[parent].first
+    while key_row != NONE:
+        if keys[key_row].slot == slot:
+            return key_row
+        key_row = keys[key_row].next
+    key_row = state.numbers[Number.KEYS]
     state.numbers[Number.KEYS] += 1
-    new_key = keys[key]
+    new_key = keys[key_row]
     new_key.parent = parent
     new_key.slot = slot
     new_key.length = keys[parent].length + slot + 1
     new_key.first = NONE
     new_key.next = keys[parent].first
-    keys[parent].first = key
+    keys[parent].first = key_row
     new_key.low = child_low(state, keys[parent].low, new_key.length) if has_universe(state, new_key.length) else 0
     if new_key.length > LONGEST_KEY:
         state.numbers[Number.PROBLEM] = Problem.KEY_TOO_LONG
-    return key
+    return key_row
 
 
 def key_text(keys: Any, key: int) -> str:
@@ -151,7 +151,7 @@ def is_region_within(state, message, key):
 def subtract(state, row, low, high):
     """Remove the strings in [low, high] from the region in row ``row`` of ``scratch``.
 
-    Sets the problem TOO_MANY_INTERVALS if the region would have more than MOST_INTERVALS intervals.
+    Stops the run with the problem TOO_MANY_INTERVALS if the region would have more than MOST_INTERVALS intervals.
     """
     scratch = state.scratch
     interval_count = state.scratch_counts[row]
@@ -195,14 +195,14 @@ def unite(state, message, row):
         state.numbers[Number.PROBLEM] = Problem.TOO_MANY_INTERVALS
         return
     for k in range(state.scratch_counts[row]):
-        low, high = state.scratch[row, k, 0], state.scratch[row, k, 1]
-        index = interval_count
-        while index > 0 and regions[message, index - 1, 0] > low:
-            regions[message, index, 0] = regions[message, index - 1, 0]
-            regions[message, index, 1] = regions[message, index - 1, 1]
-            index -= 1
-        regions[message, index, 0] = low
-        regions[message, index, 1] = high
+        lowest, highest = state.scratch[row, k, 0], state.scratch[row, k, 1]
+        insert_index = interval_count
+        while insert_index > 0 and regions[message, insert_index - 1, 0] > lowest:
+            regions[message, insert_index, 0] = regions[message, insert_index - 1, 0]
+            regions[message, insert_index, 1] = regions[message, insert_index - 1, 1]
+            insert_index -= 1
+        regions[message, insert_index, 0] = lowest
+        regions[message, insert_index, 1] = highest
         interval_count += 1
     state.fields[message].intervals = interval_count
 

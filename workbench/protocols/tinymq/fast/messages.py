@@ -15,14 +15,14 @@ from workbench.sim.fast.twin import NONE, compiled
 @compiled
 def has_room_for(core, state, needed):
     """Return whether each array of frames, messages, queries, keys and recent ids has ``needed`` free rows."""
-    numbers = state.numbers
+    counters = state.numbers
     return (
-        numbers[Number.FREE_PENDINGS] >= needed
-        and numbers[Number.FREE_WAITINGS] >= needed
-        and numbers[Number.FREE_STOREDS] >= needed
-        and numbers[Number.KEYS] + needed <= len(state.keys)
-        and 2 * (numbers[Number.RECENTS] + needed) <= len(state.recents)
-        and 2 * (numbers[Number.PATHS] + needed) <= len(state.paths)
+        counters[Number.FREE_PENDINGS] >= needed
+        and counters[Number.FREE_WAITINGS] >= needed
+        and counters[Number.FREE_STOREDS] >= needed
+        and counters[Number.KEYS] + needed <= len(state.keys)
+        and 2 * (counters[Number.RECENTS] + needed) <= len(state.recents)
+        and 2 * (counters[Number.PATHS] + needed) <= len(state.paths)
     )
 
 
@@ -34,11 +34,11 @@ def lacks_room(core, state, i):
     """
     node = state.nodes[i]
     needed = state.most_parts + node.stored.count + 8
-    numbers = core.numbers
+    counters = core.numbers
     if (
-        numbers[twin.Number.FREE_FRAMES] >= needed
-        and numbers[twin.Number.FREE_MESSAGES] >= 2 * needed
-        and numbers[twin.Number.ROWS] + needed + state.most_deliveries <= len(core.rows)
+        counters[twin.Number.FREE_FRAMES] >= needed
+        and counters[twin.Number.FREE_MESSAGES] >= 2 * needed
+        and counters[twin.Number.ROWS] + needed + state.most_deliveries <= len(core.rows)
         and has_room_for(core, state, needed)
     ):
         return False
@@ -68,7 +68,7 @@ def make_probe(core):
 
 @compiled
 def make_refusal(core, state):
-    """Make a refusal, an answer after which the frame's sender repeats it later; return its row of ``messages``."""
+    """Make a refusal of a frame, which its sender then repeats later; return the refusal's row of ``messages``."""
     message = twin.take_message(core, Message.REFUSAL, NONE, 0, NONE, 0, 0)
     measure(core, state, message)
     return message
@@ -76,7 +76,10 @@ def make_refusal(core, state):
 
 @compiled
 def make_grant(core, state, tree, epoch, key):
-    """Make a grant, which gives a child its key in a tree; return its row of ``messages``."""
+    """Make a grant, which gives a child its key in a tree; return its row of ``messages``.
+
+    ``epoch``: the newest value of the root's counter; ``key``: the row of the child's key in ``keys``.
+    """
     message = twin.take_message(core, Message.GRANT, NONE, 0, NONE, 0, 0)
     fields = state.fields[message]
     fields.tree = tree
@@ -89,22 +92,22 @@ def make_grant(core, state, tree, epoch, key):
 def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key):
     """Make the query of a subscription of node ``i`` for a tree; return its row of ``messages``.
 
-    The caller writes the query's region. ``sink_tree``, ``sink_key``: the sink's tree and its key there, to which
-    notifications are routed.
+    The caller writes the query's region. ``lease_s``: seconds until the query expires; ``sink_tree``, ``sink_key``: the
+    sink's tree and its key there, to which notifications are routed.
     """
     query_number = core.subscriptions[subscription].number
     message = twin.take_message(core, Message.QUERY, core.addresses[i], query_number, NONE, 0, 0)
-    fields = state.fields[message]
-    fields.tree = tree
-    fields.sink = i
-    fields.subscription = subscription
-    fields.round = state.own_queries[subscription].round
-    fields.lease_s = lease_s
-    fields.hops = 0
-    fields.sink_tree = sink_tree
-    fields.sink_key = sink_key
-    fields.box = subscription
-    fields.intervals = 0
+    query_fields = state.fields[message]
+    query_fields.tree = tree
+    query_fields.sink = i
+    query_fields.subscription = subscription
+    query_fields.round = state.own_queries[subscription].round
+    query_fields.lease_s = lease_s
+    query_fields.hops = 0
+    query_fields.sink_tree = sink_tree
+    query_fields.sink_key = sink_key
+    query_fields.box = subscription
+    query_fields.intervals = 0
     return message
 
 
@@ -116,12 +119,12 @@ def make_event(core, state, i, content, number, publication):
     event's sequence number; ``publication``: number of the publication in the run.
     """
     message = twin.take_message(core, Message.EVENT, core.addresses[i], number, content, 0, 0)
-    fields = state.fields[message]
-    fields.tree = NO_TREE
-    fields.hops = 0
-    fields.publication = publication
-    fields.box = state.first_content_box + content
-    fields.intervals = 0
+    event_fields = state.fields[message]
+    event_fields.tree = NO_TREE
+    event_fields.hops = 0
+    event_fields.publication = publication
+    event_fields.box = state.first_content_box + content
+    event_fields.intervals = 0
     return message
 
 
@@ -132,16 +135,16 @@ def make_notification(core, state, event, query):
     message = twin.take_message(
         core, Message.NOTIFICATION, event_message.origin, event_message.sequence, event_message.content, 0, 0
     )
-    fields, event_fields, query_fields = state.fields[message], state.fields[event], state.fields[query]
-    fields.tree = event_fields.tree
-    fields.hops = event_fields.hops
-    fields.publication = event_fields.publication
-    fields.sink = query_fields.sink
-    fields.subscription = query_fields.subscription
-    fields.sink_tree = query_fields.sink_tree
-    fields.sink_key = query_fields.sink_key
-    fields.by_key = 0
-    fields.intervals = 0
+    notification_fields, event_fields, query_fields = state.fields[message], state.fields[event], state.fields[query]
+    notification_fields.tree = event_fields.tree
+    notification_fields.hops = event_fields.hops
+    notification_fields.publication = event_fields.publication
+    notification_fields.sink = query_fields.sink
+    notification_fields.subscription = query_fields.subscription
+    notification_fields.sink_tree = query_fields.sink_tree
+    notification_fields.sink_key = query_fields.sink_key
+    notification_fields.by_key = 0
+    notification_fields.intervals = 0
     return message
 
 
@@ -193,17 +196,17 @@ def key_B(state, key):
 @compiled
 def measure(core, state, message):
     """Set the size and the airtime of a message's frame, computed from its fields."""
-    message_record, fields = core.messages[message], state.fields[message]
+    message_record, message_fields = core.messages[message], state.fields[message]
     size_B = state.base_B[message_record.name]
     if message_record.name == Message.GRANT:
-        size_B += key_B(state, fields.key)
+        size_B += key_B(state, message_fields.key)
     elif message_record.name == Message.QUERY:
-        size_B += key_B(state, fields.sink_key) + fields.intervals * state.interval_B
-        size_B += state.query_attributes_B[fields.subscription]
+        size_B += key_B(state, message_fields.sink_key) + message_fields.intervals * state.interval_B
+        size_B += state.query_attributes_B[message_fields.subscription]
     elif message_record.name == Message.EVENT:
-        size_B += fields.intervals * state.interval_B + state.event_attributes_B[message_record.content]
+        size_B += message_fields.intervals * state.interval_B + state.event_attributes_B[message_record.content]
     elif message_record.name == Message.NOTIFICATION:
-        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[message_record.content]
+        size_B += key_B(state, message_fields.sink_key) + state.event_attributes_B[message_record.content]
     set_size(core, state, message, size_B)
 
 

@@ -58,13 +58,13 @@ def _wait(core, state, i, message, previous_hop, now):
         twin.let_go(core, waiting_record.message)
         twin.remove_behind(waiting_list, state.waitings, NONE, oldest_row)
         twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, oldest_row)
-    row = twin.take_free(state.waitings, state.numbers, Number.FREE_WAITING)
-    waiting_record = state.waitings[row]
+    waiting_row = twin.take_free(state.waitings, state.numbers, Number.FREE_WAITING)
+    waiting_record = state.waitings[waiting_row]
     waiting_record.message = message
     waiting_record.previous_hop = previous_hop
     waiting_record.since_us = now
     twin.hold_message(core, message)
-    twin.append_behind(waiting_list, state.waitings, waiting_list.last, row)
+    twin.append_behind(waiting_list, state.waitings, waiting_list.last, waiting_row)
 
 
 @compiled
@@ -74,17 +74,17 @@ def send_waiting(core, state, i, now):
     Messages that must still wait are appended to the list anew, with their original times.
     """
     waiting_list = state.nodes[i].waiting
-    row = np.int64(waiting_list.first)
+    waiting_row = np.int64(waiting_list.first)
     twin.clear(waiting_list)
-    while row != NONE:
-        waiting_record = state.waitings[row]
+    while waiting_row != NONE:
+        waiting_record = state.waitings[waiting_row]
         message, previous_hop, since_us, next_row = (
             waiting_record.message,
             waiting_record.previous_hop,
             waiting_record.since_us,
             waiting_record.next,
         )
-        twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, row)
+        twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, waiting_row)
         if rules.is_too_old(since_us, now, state.lost_after_us):
             drop_message(core, state, i, previous_hop, message, Reason.WAITED, now)
         elif state.fields[message].tree == NO_TREE:
@@ -95,7 +95,7 @@ def send_waiting(core, state, i, now):
             # A message that must keep waiting keeps its original time.
             state.waitings[waiting_list.last].since_us = since_us
         twin.let_go(core, message)
-        row = next_row
+        waiting_row = next_row
 
 
 # Events
@@ -104,15 +104,15 @@ def send_waiting(core, state, i, now):
 @compiled
 def hold_event(core, state, i, peer, message, now):
     """Log that node ``i`` has an event, unless it has logged this before; ``peer``: the node that sent the event."""
-    fields, node = state.fields[message], state.nodes[i]
-    id = event_id(i, fields.publication)
-    row = find(state.recents, id)
-    if twin.is_recent(state.recents[row].ordinal, node.events, state.max_known):
+    event_fields, node = state.fields[message], state.nodes[i]
+    id = event_id(i, event_fields.publication)
+    id_row = find(state.recents, id)
+    if twin.is_recent(state.recents[id_row].ordinal, node.events, state.max_known):
         return
-    is_first = state.recents[row].id == 0
+    is_first = state.recents[id_row].id == 0
     node.events += 1
-    put(state, state.recents, Number.RECENTS, row, id, node.events, 0)
-    twin.report_held(core, now, i, address_of(core, peer), message, fields.hops, is_first)
+    put(state, state.recents, Number.RECENTS, id_row, id, node.events, 0)
+    twin.report_held(core, now, i, address_of(core, peer), message, event_fields.hops, is_first)
 
 
 @compiled
@@ -122,8 +122,8 @@ def deliver(core, state, i, peer, message, now):
     ``peer``: the node from which the event came.
     """
     id = event_id(i, state.fields[message].publication)
-    row = find(state.recents, id)
-    recent_record = state.recents[row]
+    id_row = find(state.recents, id)
+    recent_record = state.recents[id_row]
     if twin.is_recent(recent_record.ordinal, state.nodes[i].events, state.max_known) and recent_record.value:
         drop_message(core, state, i, peer, message, twin.Reason.DUPLICATE, now)
         return
@@ -152,9 +152,9 @@ def _match(core, state, i, event, previous_hop, now):
     tree, content = state.fields[event].tree, core.messages[event].content
     twin.report(core, now, i, Event.EVENT_MATCHED, address_of(core, previous_hop), event, tree, twin.NO_REASON)
     notified_sink = NONE
-    row = state.nodes[i].stored.first
-    while row != NONE:
-        stored_record = state.storeds[row]
+    stored_row = state.nodes[i].stored.first
+    while stored_row != NONE:
+        stored_record = state.storeds[stored_row]
         query = state.fields[stored_record.message]
         if query.tree > tree:
             break
@@ -171,7 +171,7 @@ def _match(core, state, i, event, previous_hop, now):
                 notification = make_notification(core, state, event, stored_record.message)
                 _route(core, state, i, notification, NONE, now)
                 twin.let_go(core, notification)
-        row = stored_record.next
+        stored_row = stored_record.next
 
 
 # Routing
@@ -196,31 +196,31 @@ def _must_wait(core, state, i, message):
 
 @compiled
 def _route_notification(core, state, i, message, previous_hop, now):
-    fields = state.fields[message]
-    if fields.sink == i:
+    notification_fields = state.fields[message]
+    if notification_fields.sink == i:
         deliver(core, state, i, previous_hop, message, now)
         return
-    if not fields.by_key:
+    if not notification_fields.by_key:
         neighbor = path(state, i, message, previous_hop)
         link = NONE if neighbor == NONE else link_from(state, i, neighbor)
         if link != NONE and state.neighbors[link].is_known:
             _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
             return
         message = copy_without_region(core, state, message)
-        fields = state.fields[message]
-        fields.by_key = 1
+        notification_fields = state.fields[message]
+        notification_fields.by_key = 1
     else:
         twin.hold_message(core, message)
-    position = keyed_position_in(state, i, fields.sink_tree)
-    if position == NONE:
-        neighbor = next_hop_to(state, i, fields.sink_tree)
+    own_position = keyed_position_in(state, i, notification_fields.sink_tree)
+    if own_position == NONE:
+        neighbor = next_hop_to(state, i, notification_fields.sink_tree)
         _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
     else:
-        neighbor = next_hop_to_key(state, i, position, fields.sink_key)
+        neighbor = next_hop_to_key(state, i, own_position, notification_fields.sink_key)
         if neighbor in (NONE, NO_NODE):
             drop_message(core, state, i, previous_hop, message, Reason.NO_SINK, now)
         else:
-            _send_on(core, state, i, neighbor, message, direction_to(state, position, neighbor), previous_hop, now)
+            _send_on(core, state, i, neighbor, message, direction_to(state, own_position, neighbor), previous_hop, now)
     twin.let_go(core, message)
 
 
@@ -244,26 +244,26 @@ def route(core, state, i, message, previous_hop, now):
     """Send a query, event or notification to its next hops, or keep the message until it can be routed."""
     if lacks_room(core, state, i):
         return
-    name = core.messages[message].name
-    if name == Message.NOTIFICATION:
+    message_name = core.messages[message].name
+    if message_name == Message.NOTIFICATION:
         _route(core, state, i, message, previous_hop, now)
         return
     if _must_wait(core, state, i, message):
         _wait(core, state, i, message, previous_hop, now)
         return
-    if name == Message.QUERY and not note_path(state, i, message, previous_hop):
+    if message_name == Message.QUERY and not note_path(state, i, message, previous_hop):
         drop_message(core, state, i, previous_hop, message, Reason.STALE, now)
         return
     tree = state.fields[message].tree
-    position = keyed_position_in(state, i, tree)
-    if position == NONE:
+    own_position = keyed_position_in(state, i, tree)
+    if own_position == NONE:
         _send_on(core, state, i, next_hop_to(state, i, tree), message, OPEN, previous_hop, now)
         return
-    part_count = split(core, state, i, position, message)
+    part_count = split(core, state, i, own_position, message)
     if part_count == 0:
         drop_message(core, state, i, previous_hop, message, Reason.NO_ZONE, now)
     else:
-        _send_parts(core, state, i, position, message, previous_hop, part_count, now)
+        _send_parts(core, state, i, own_position, message, previous_hop, part_count, now)
 
 
 @compiled
@@ -271,34 +271,34 @@ def reroute_pending(core, state, i, now):
     """Route the messages of node ``i``'s pending frames again if their next hops have changed."""
     pending_list, wrong_frames = state.nodes[i].pending, state.given_up[0]
     twin.clear(wrong_frames)
-    previous_row, row = NONE, np.int64(pending_list.first)
-    while row != NONE:
-        frame = state.pendings[row]
+    previous_row, pending_row = NONE, np.int64(pending_list.first)
+    while pending_row != NONE:
+        frame = state.pendings[pending_row]
         if (
             frame.direction == OPEN
             or frame.waits_for == REFUSAL
             or is_still_next_hop(core, state, i, frame.message, frame.direction, frame.neighbor)
         ):
-            previous_row, row = row, np.int64(frame.next)
+            previous_row, pending_row = pending_row, np.int64(frame.next)
             continue
-        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, row)
-        twin.append_behind(wrong_frames, state.pendings, wrong_frames.last, row)
-        row = np.int64(next_row)
-    row = np.int64(wrong_frames.first)
-    while row != NONE:
-        frame = state.pendings[row]
+        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, pending_row)
+        twin.append_behind(wrong_frames, state.pendings, wrong_frames.last, pending_row)
+        pending_row = np.int64(next_row)
+    pending_row = np.int64(wrong_frames.first)
+    while pending_row != NONE:
+        frame = state.pendings[pending_row]
         next_row, message = frame.next, frame.message
         route(core, state, i, message, NONE, now)
-        free_pending(core, state, row)
-        row = np.int64(next_row)
+        free_pending(core, state, pending_row)
+        pending_row = np.int64(next_row)
 
 
 @compiled
 def _send_parts(core, state, i, position, message, previous_hop, count, now):
-    """Send the copies that `split` made of a query or event to their next hops, each with a part of its region.
+    """Send each part that `split` made of a query or event to its next hop, as a copy with a smaller region.
 
-    ``count``: the number of parts, one of which may be for node ``i`` itself. The node then stores the query or matches
-    the event in that part.
+    ``position``: row of the node's position in the tree; ``count``: the number of parts, one of which may be for node
+    ``i`` itself. The node then stores the query or matches the event in that part.
     """
     neighbor_count = 0
     for k in range(count):
@@ -307,10 +307,18 @@ def _send_parts(core, state, i, position, message, previous_hop, count, now):
         twin.report_forwarded(core, now, i, address_of(core, previous_hop), message, neighbor_count)
     for k in range(count):
         if state.part_hops[k] != NONE:
-            part = copy_without_region(core, state, message)
-            save(state, FIRST_PART + k, part)
-            send_to(core, state, i, state.part_hops[k], part, direction_to(state, position, state.part_hops[k]), now)
-            twin.let_go(core, part)
+            partial_message = copy_without_region(core, state, message)
+            save(state, FIRST_PART + k, partial_message)
+            send_to(
+                core,
+                state,
+                i,
+                state.part_hops[k],
+                partial_message,
+                direction_to(state, position, state.part_hops[k]),
+                now,
+            )
+            twin.let_go(core, partial_message)
         elif core.messages[message].name == Message.QUERY:
             intersect(state, FIRST_PART + k, INSIDE, 0, (1 << state.key_bits) - 1)
             store(core, state, i, message, previous_hop, now)
@@ -322,7 +330,7 @@ def _send_parts(core, state, i, position, message, previous_hop, count, now):
 def send_to_trees(core, state, i, event, now):
     """Send an own event of node ``i`` to all trees that can be reached.
 
-    With ``publish="own"``, send it only to the node's own tree.
+    If the protocol's setting ``publish`` is "own", send it only to the tree of the node's nearest root.
     """
     if not is_attached(state, i):
         _wait(core, state, i, event, NONE, now)
@@ -330,10 +338,10 @@ def send_to_trees(core, state, i, event, now):
     nearest_tree = own_tree(state, i)
     for tree in range(state.trees):
         if is_known_tree(state, i, tree) if state.publishes_to_all else tree == nearest_tree:
-            copy = copy_message(core, state, event)
-            state.fields[copy].tree = tree
-            route(core, state, i, copy, NONE, now)
-            twin.let_go(core, copy)
+            event_copy = copy_message(core, state, event)
+            state.fields[event_copy].tree = tree
+            route(core, state, i, event_copy, NONE, now)
+            twin.let_go(core, event_copy)
 
 
 # Own queries
@@ -375,8 +383,8 @@ def send_query(core, state, i, subscription, end, now):
         if not is_known_tree(state, i, tree):
             continue
         sink_tree = tree if keyed_position_in(state, i, tree) != NONE else own_tree(state, i)
-        position = NONE if sink_tree == NO_TREE else keyed_position_in(state, i, sink_tree)
-        sink_key = ROOT_KEY if position == NONE else state.positions[position].key
+        sink_position = NONE if sink_tree == NO_TREE else keyed_position_in(state, i, sink_tree)
+        sink_key = ROOT_KEY if sink_position == NONE else state.positions[sink_position].key
         query = make_query(core, state, i, subscription, tree, lease_s, max(sink_tree, 0), sink_key)
         write_hull(state, subscription, query)
         route(core, state, i, query, NONE, now)

@@ -159,7 +159,10 @@ def _is_parent(state, i, message):
 
 @compiled
 def _find_in_info(state, message, tree):
-    """Return the offset in ``info_positions`` of the position in ``tree`` that an info announces, NONE without one."""
+    """Return the offset in ``info_positions`` of an info's position in ``tree``, NONE if no position is announced.
+
+    An info is a status broadcast.
+    """
     offset = offset_of(state, tree)
     announced_position = state.info_positions[message, offset]
     return offset if announced_position.is_announced and announced_position.tree == tree else NONE
@@ -334,8 +337,8 @@ def _name_neighbors(state, i, message, now):
     A neighbor is chosen if it may not know that node ``i`` hears it. The info has the neighbors in the order of
     choice; `Overlay.choose_named` sorts them instead.
     """
-    limit, named_count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
-    while named_count < limit:
+    named_limit, named_count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
+    while named_count < named_limit:
         next_link = NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
             neighbor = state.neighbors[link]
@@ -453,12 +456,12 @@ def _adopt(core, state, i, position, link, slot, now):
     if slot > highest_slot:
         return False
     add_child(state, position, i, link, slot)
-    key = child_key(state, position_record.key, slot)
+    granted_key = child_key(state, position_record.key, slot)
     child = state.senders[link]
-    grant = make_grant(core, state, position_record.tree, position_record.epoch, key)
+    grant = make_grant(core, state, position_record.tree, position_record.epoch, granted_key)
     send_to(core, state, i, child, grant, OPEN, now)
     twin.let_go(core, grant)
-    child_added(core, state, i, position, child, key, now)
+    child_added(core, state, i, position, child, granted_key, now)
     return True
 
 
@@ -469,7 +472,7 @@ def take_grant(core, state, i, parent, message, now):
     Returns False if the node did not request a key from that neighbor.
     """
     grant_fields = state.fields[message]
-    tree, epoch, key = grant_fields.tree, grant_fields.epoch, grant_fields.key
+    tree, epoch, granted_key = grant_fields.tree, grant_fields.epoch, grant_fields.key
     offset = offset_of(state, tree)
     own_position = i * state.positions_per_node + offset
     position = position_in(state, i, tree)
@@ -485,7 +488,7 @@ def take_grant(core, state, i, parent, message, now):
     state.neighbors[link_from(state, i, parent)].unanswered = 0
     state.neighbors[link_from(state, i, parent)].join_after_us = now
     if is_correction:
-        _set_key(core, state, i, own_position, key, now)
+        _set_key(core, state, i, own_position, granted_key, now)
         return True
     if position == NONE:
         _move_position(state, i, own_position, tree)
@@ -497,7 +500,7 @@ def take_grant(core, state, i, parent, message, now):
     link = child_of(state, own_position, i, parent)
     if link != NONE:
         remove_child(state, own_position, i, link)
-    _set_key(core, state, i, own_position, key, now)
+    _set_key(core, state, i, own_position, granted_key, now)
     return True
 
 
@@ -672,7 +675,7 @@ def _lose_position(core, state, i, position, now):
 
 @compiled
 def earlier_time(time, other):
-    """Return the earlier of two times, each of which may be NONE."""
+    """Return the earlier of two times, each of which may be NONE (no time)."""
     if other == NONE or (time != NONE and time <= other):
         return time
     return other
@@ -692,7 +695,7 @@ def next_due_us(state, i):
 
 @compiled
 def wake(core, state, i, now):
-    """Send node ``i``'s due joins and its due info, check for silent neighbors, and look for a parent."""
+    """Send node ``i``'s due joins and status broadcast, check for silent neighbors, and look for a parent."""
     node = state.nodes[i]
     for offset in range(state.positions_per_node):
         joining = state.joinings[i * state.positions_per_node + offset]

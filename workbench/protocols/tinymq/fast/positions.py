@@ -102,7 +102,7 @@ def child_of(state, position, i, neighbor):
 
 @compiled
 def remove_child(state, position, i, link):
-    """Remove the child at ``link`` from the tree position of node ``i`` in row ``position``, and free its slot."""
+    """Remove the child at ``link`` from the tree position of node ``i`` in row ``position``; free the child's slot."""
     child_list, child_rows = (
         state.positions[position].children,
         state.children[:, position - i * state.positions_per_node],

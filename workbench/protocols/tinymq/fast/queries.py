@@ -26,22 +26,22 @@ _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 def note_path(state, i, message, previous_hop):
     """Store the neighbor from which a query came as the query's reverse path at node ``i``, and return True.
 
-    If the node has received a newer round of the query, return False.
+    A query's round is the number of its transmission by the sink. If the node has received a newer round, return False.
     """
-    fields, node = state.fields[message], state.nodes[i]
-    id = path_id(i, fields.subscription * state.trees + fields.tree)
-    row = find(state.paths, id)
-    packed_path = ((previous_hop + 1) << _HOP) | fields.round
-    if not twin.is_recent(state.paths[row].ordinal, node.paths, state.max_known):
+    query_fields, node = state.fields[message], state.nodes[i]
+    id = path_id(i, query_fields.subscription * state.trees + query_fields.tree)
+    path_row = find(state.paths, id)
+    packed_path = ((previous_hop + 1) << _HOP) | query_fields.round
+    if not twin.is_recent(state.paths[path_row].ordinal, node.paths, state.max_known):
         node.paths += 1
-        put(state, state.paths, Number.PATHS, row, id, node.paths, packed_path)
+        put(state, state.paths, Number.PATHS, path_row, id, node.paths, packed_path)
         return True
-    known_round = state.paths[row].value & 0xFF
-    if rules.is_newer_round(known_round, fields.round):
+    known_round = state.paths[path_row].value & 0xFF
+    if rules.is_newer_round(known_round, query_fields.round):
         return False
-    if rules.is_newer_round(fields.round, known_round):
-        earlier_hop = (state.paths[row].value >> _HOP) & _HOPS
-        state.paths[row].value = (earlier_hop << _HOP_BEFORE) | packed_path
+    if rules.is_newer_round(query_fields.round, known_round):
+        earlier_hop = (state.paths[path_row].value >> _HOP) & _HOPS
+        state.paths[path_row].value = (earlier_hop << _HOP_BEFORE) | packed_path
     return True
 
 
@@ -49,13 +49,14 @@ def note_path(state, i, message, previous_hop):
 def path(state, i, message, previous_hop):
     """Return the next hop of a notification on its query's reverse path, or NONE if node ``i`` knows no such path.
 
-    A path that leads back to ``previous_hop`` is not used; the path of the query's previous round is tried instead.
+    A path that leads back to ``previous_hop`` is not used. Instead the path of the query's previous transmission by the
+    sink (its previous round) is tried.
     """
-    fields = state.fields[message]
-    row = find(state.paths, path_id(i, fields.subscription * state.trees + fields.tree))
-    if not twin.is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):
+    notification_fields = state.fields[message]
+    path_row = find(state.paths, path_id(i, notification_fields.subscription * state.trees + notification_fields.tree))
+    if not twin.is_recent(state.paths[path_row].ordinal, state.nodes[i].paths, state.max_known):
         return NONE
-    packed_path = state.paths[row].value
+    packed_path = state.paths[path_row].value
     hop = ((packed_path >> _HOP) & _HOPS) - 1
     if hop == previous_hop:
         hop = (packed_path >> _HOP_BEFORE) - 1
@@ -86,32 +87,32 @@ def store(core, state, i, query, previous_hop, now):
 
     Row INSIDE of ``scratch`` has the part of the query's region that the node stores.
     """
-    node, fields = state.nodes[i], state.fields[query]
-    previous_row, row = NONE, np.int64(node.stored.first)
-    while row != NONE and _is_before(core, state, state.storeds[row].message, query):
-        previous_row, row = row, state.storeds[row].next
-    is_known = row != NONE and not _is_before(core, state, query, state.storeds[row].message)
-    if fields.lease_s == 0:
+    node, query_fields = state.nodes[i], state.fields[query]
+    previous_row, stored_row = NONE, np.int64(node.stored.first)
+    while stored_row != NONE and _is_before(core, state, state.storeds[stored_row].message, query):
+        previous_row, stored_row = stored_row, state.storeds[stored_row].next
+    is_known = stored_row != NONE and not _is_before(core, state, query, state.storeds[stored_row].message)
+    if query_fields.lease_s == 0:
         if is_known:
-            forget(core, state, i, previous_row, row, now)
+            forget(core, state, i, previous_row, stored_row, now)
         return
     if not is_known and node.stored.count >= state.max_queries:
         drop_message(core, state, i, previous_hop, query, Reason.FULL, now)
         return
-    copy = copy_without_region(core, state, query)
-    expires_us = _expiry(fields, now)
+    query_copy = copy_without_region(core, state, query)
+    expires_us = _expiry(query_fields, now)
     if is_known:
-        _unite_with_inside(core, state, state.storeds[row].message, copy)
+        _unite_with_inside(core, state, state.storeds[stored_row].message, query_copy)
     else:
-        save(state, INSIDE, copy)
-        text_number = core.subscriptions[fields.subscription].detail
+        save(state, INSIDE, query_copy)
+        text_number = core.subscriptions[query_fields.subscription].detail
         twin.report(
-            core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, fields.tree + 1, text_number
+            core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, query_fields.tree + 1, text_number
         )
-        row = twin.take_free(state.storeds, state.numbers, Number.FREE_STORED)
-        twin.append_behind(node.stored, state.storeds, previous_row, row)
-    state.storeds[row].message = copy
-    state.storeds[row].expires_us = expires_us
+        stored_row = twin.take_free(state.storeds, state.numbers, Number.FREE_STORED)
+        twin.append_behind(node.stored, state.storeds, previous_row, stored_row)
+    state.storeds[stored_row].message = query_copy
+    state.storeds[stored_row].expires_us = expires_us
     if expires_us != NONE and (node.next_expiry_us == NONE or expires_us < node.next_expiry_us):
         node.next_expiry_us = expires_us
 
@@ -161,13 +162,13 @@ def has_ended(stored, now):
 def message_to_move(core, state, row, now):
     """Return a copy of a stored query's message, with the remaining lease, to send to another node.
 
-    ``row``: its row of ``storeds``.
+    ``row``: the stored query's row of ``storeds``.
     """
     stored_record = state.storeds[row]
-    copy = copy_message(core, state, stored_record.message)
+    query_copy = copy_message(core, state, stored_record.message)
     if stored_record.expires_us != NONE:
-        state.fields[copy].lease_s = rules.lease_left_s(stored_record.expires_us, now)
-    return copy
+        state.fields[query_copy].lease_s = rules.lease_left_s(stored_record.expires_us, now)
+    return query_copy
 
 
 @compiled
@@ -177,15 +178,15 @@ def end_leases(core, state, i, now):
     if node.next_expiry_us == NONE or node.next_expiry_us > now:
         return
     earliest_us = NONE
-    previous_row, row = NONE, np.int64(node.stored.first)
-    while row != NONE:
-        stored_record = state.storeds[row]
+    previous_row, stored_row = NONE, np.int64(node.stored.first)
+    while stored_row != NONE:
+        stored_record = state.storeds[stored_row]
         next_row, expires_us = stored_record.next, stored_record.expires_us
         if has_ended(stored_record, now):
-            forget(core, state, i, previous_row, row, now)
+            forget(core, state, i, previous_row, stored_row, now)
         else:
-            previous_row = row
+            previous_row = stored_row
             if expires_us != NONE and (earliest_us == NONE or expires_us < earliest_us):
                 earliest_us = expires_us
-        row = next_row
+        stored_row = next_row
     node.next_expiry_us = earliest_us

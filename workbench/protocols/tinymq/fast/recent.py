@@ -33,7 +33,7 @@ def heard_id(link, number):
 def event_id(i, publication):
     """Return the id under which a table of recent ids stores an event at node ``i``.
 
-    ``publication``: the number of its publication in the run.
+    ``publication``: the number of the event's publication in the run.
     """
     return (_EVENTS << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
 
@@ -93,8 +93,8 @@ def count_remembered(recents, listeners, heard, paths, max_known):
     node has stored so far; ``max_known``: how many of the latest frames, and of the latest paths, a node remembers.
     """
     remembered_count = 0
-    for row in range(len(recents)):
-        remembered_count += _is_remembered(recents[row], listeners, heard, paths, max_known)
+    for id_row in range(len(recents)):
+        remembered_count += _is_remembered(recents[id_row], listeners, heard, paths, max_known)
     return remembered_count
 
 
@@ -105,8 +105,8 @@ def copy_remembered(old, new, listeners, heard, paths, max_known):
     ``listeners``: the receiver of each link; ``heard``, ``paths`` (n,): how many frames and paths each node has stored;
     ``max_known``: how many of the latest frames, and of the latest paths, a node remembers.
     """
-    for row in range(len(old)):
-        old_record = old[row]
+    for old_row in range(len(old)):
+        old_record = old[old_row]
         if _is_remembered(old_record, listeners, heard, paths, max_known):
             new_record = new[find(new, old_record.id)]
             new_record.id = old_record.id

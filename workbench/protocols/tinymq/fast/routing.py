@@ -58,10 +58,10 @@ def split(core, state, i, position, message):
         universe_high = last_in_universe(state, key_record.low, key_record.length)
         subtract(state, OUTSIDE, key_record.low, universe_high)
         intersect(state, INSIDE, INSIDE, key_record.low, universe_high)
-        offset = position - i * state.positions_per_node
+        position_offset = position - i * state.positions_per_node
         link = position_record.children.first
         while link != NONE and state.scratch_counts[INSIDE]:
-            child = state.children[link, offset]
+            child = state.children[link, position_offset]
             child_key_length = key_record.length + child.slot + 1
             if has_universe(state, child_key_length):
                 child_lowest = child_low(state, key_record.low, child_key_length)
@@ -96,38 +96,39 @@ def _shortcut_key(state, link, offset, tree):
 
 @compiled
 def _add_shortcuts(state, i, position, box, count):
-    """Add a part of a message for each neighbor that is nearer than the parent to strings outside of the universe.
+    """Add a part of a message for each neighbor that is nearer than the parent to some of the strings in OUTSIDE.
 
-    Row OUTSIDE of ``scratch`` has these strings: the message's region without node ``i``'s universe. A neighbor is
-    nearer to a string if its key is a prefix of the string and longer than the parent's key. The strings of an added
-    part are removed from OUTSIDE. Keys that begin with this node's key need no check: they are prefixes of no
-    string in OUTSIDE. ``count``: the number of parts before; the result is the number of parts now.
+    Row OUTSIDE of ``scratch`` has the strings of the message's region that do not begin with node ``i``'s key. A
+    neighbor is nearer to a string if its key is a prefix of the string and longer than the parent's key. The strings of
+    an added part are removed from OUTSIDE. Keys that begin with this node's key need no check: they are prefixes of no
+    string in OUTSIDE. ``position``: row of the node's position in the tree; ``count``: the number of parts before; the
+    result is the number of parts now.
     """
     position_record, offset = state.positions[position], position - i * state.positions_per_node
     parent_length = state.keys[state.keys[position_record.key].parent].length
     shortcut_count = 0
     for link in range(state.in_first[i], state.in_first[i + 1]):
-        key = _shortcut_key(state, link, offset, position_record.tree)
-        if key == NONE:
+        shortcut_key = _shortcut_key(state, link, offset, position_record.tree)
+        if shortcut_key == NONE:
             continue
-        key_length = state.keys[key].length
-        lowest_string = state.keys[key].low
+        key_length = state.keys[shortcut_key].length
+        lowest_string = state.keys[shortcut_key].low
         if key_length <= parent_length or not has_universe(state, key_length):
             continue
         if not overlaps(state, OUTSIDE, lowest_string, last_in_universe(state, lowest_string, key_length)):
             continue
         # Sort by descending key length; of equal keys, the lowest address comes first.
-        index = shortcut_count
-        while index > 0 and state.keys[_candidate_key(state, index - 1, offset)].length < key_length:
-            state.candidates[index] = state.candidates[index - 1]
-            index -= 1
-        state.candidates[index] = link
+        shortcut_index = shortcut_count
+        while shortcut_index > 0 and state.keys[_candidate_key(state, shortcut_index - 1, offset)].length < key_length:
+            state.candidates[shortcut_index] = state.candidates[shortcut_index - 1]
+            shortcut_index -= 1
+        state.candidates[shortcut_index] = link
         shortcut_count += 1
-    for index in range(shortcut_count):
-        link = state.candidates[index]
-        key = _candidate_key(state, index, offset)
-        lowest_string = state.keys[key].low
-        highest_string = last_in_universe(state, lowest_string, state.keys[key].length)
+    for shortcut_index in range(shortcut_count):
+        link = state.candidates[shortcut_index]
+        shortcut_key = _candidate_key(state, shortcut_index, offset)
+        lowest_string = state.keys[shortcut_key].low
+        highest_string = last_in_universe(state, lowest_string, state.keys[shortcut_key].length)
         new_count = _add_part(state, box, count, state.senders[link], OUTSIDE, lowest_string, highest_string)
         if new_count > count:
             subtract(state, OUTSIDE, lowest_string, highest_string)
@@ -189,12 +190,13 @@ def is_misdirected(core, state, i, message, direction, sender):
     """Return whether node ``i`` is the wrong receiver of a message from ``sender``.
 
     The node is wrong if it has no position in the message's tree, or if ``direction`` is UP and the sender is the
-    node's own parent. It is also wrong if ``direction`` is DOWN and a target's key does not begin with its key.
+    node's own parent. It is also wrong if ``direction`` is DOWN and the message's target does not begin with the node's
+    key.
     """
-    position = position_in(state, i, tree_of(core, state, message))
-    if position == NONE:
+    own_position = position_in(state, i, tree_of(core, state, message))
+    if own_position == NONE:
         return True
-    position_record = state.positions[position]
+    position_record = state.positions[own_position]
     if direction == UP:
         return position_record.parent == sender
     return position_record.key == NO_KEY or not is_within(core, state, message, position_record.key)
@@ -207,13 +209,15 @@ def is_still_next_hop(core, state, i, message, direction, neighbor):
     ``direction``: whether the message goes to the parent (UP) or to a node below node ``i`` (DOWN).
     """
     tree = tree_of(core, state, message)
-    position = keyed_position_in(state, i, tree)
-    if position == NONE:
+    own_position = keyed_position_in(state, i, tree)
+    if own_position == NONE:
         return False
-    position_record, offset = state.positions[position], position - i * state.positions_per_node
+    position_record, offset = state.positions[own_position], own_position - i * state.positions_per_node
     if direction == UP:
         return position_record.parent == neighbor
     link = link_from(state, i, neighbor)
     slot = state.children[link, offset].slot
-    key = announced_key(state, link, offset, tree) if slot == NONE else child_key(state, position_record.key, slot)
-    return key != NONE and is_within(core, state, message, key)
+    neighbor_key = (
+        announced_key(state, link, offset, tree) if slot == NONE else child_key(state, position_record.key, slot)
+    )
+    return neighbor_key != NONE and is_within(core, state, message, neighbor_key)

@@ -142,7 +142,10 @@ def _boxes(setup: Setup) -> np.ndarray:
     The two values of the last axis are the lowest and the highest cell of the dimension.
     """
     mapping, workload = setup.protocol.mapping, setup.work
-    boxes = [mapping.query_box(_attributes(setup, *row)) for row in workload.subscriptions[["first", "last"]].tolist()]
+    boxes = [
+        mapping.query_box(_attributes(setup, *subscription_range))
+        for subscription_range in workload.subscriptions[["first", "last"]].tolist()
+    ]
     first_attributes, last_attributes = workload.samples["first"].tolist(), workload.samples["last"].tolist()
     for first_sample, last_sample in workload.contents[["first_sample", "last_sample"]].tolist():
         # A key with several values occurs in several samples; the box extends from the smallest value to the largest.
@@ -185,7 +188,7 @@ def _check_supported(setup: Setup) -> None:
     protocol, _, workload, _ = setup
     if protocol.key_bits > WIDEST_KEY_SPACE:
         raise twin.NoFastTwinError(
-            f"key_bits is {protocol.key_bits}; the fast twin allows at most {WIDEST_KEY_SPACE}; "
+            f"key_bits is {protocol.key_bits}; on the fast engine it must be at most {WIDEST_KEY_SPACE}; "
             "use the reference engine"
         )
     if workload.most_subscriptions > protocol.max_queries:
@@ -195,7 +198,7 @@ def _check_supported(setup: Setup) -> None:
         )
     if _most_neighbors(setup) > MOST_NEIGHBORS:
         raise twin.NoFastTwinError(
-            f"a node has {_most_neighbors(setup)} neighbors; the fast twin allows at most {MOST_NEIGHBORS}; "
+            f"a node has {_most_neighbors(setup)} neighbors; on the fast engine it may have at most {MOST_NEIGHBORS}; "
             "use the reference engine"
         )
     attribute_counts = workload.subscriptions["last"] - workload.subscriptions["first"]
@@ -210,8 +213,8 @@ def make_state(setup: Setup, messages: int) -> Any:
     """Return the initial state of all nodes; ``messages``: the largest number of messages that exist at a time."""
     _check_supported(setup)
     protocol: Any = setup.protocol
-    numbers = np.zeros(len(Number), np.int64)
-    numbers[[Number.KEYS, Number.ACKNOWLEDGEMENT]] = 1, NONE
+    counters = np.zeros(len(Number), np.int64)
+    counters[[Number.KEYS, Number.ACKNOWLEDGEMENT]] = 1, NONE
     return twin.make(
         State,
         FIELDS,
@@ -229,7 +232,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         **_key_space(setup),
         **_frames(setup),
         **_bounds(setup),
-        numbers=numbers,
+        numbers=counters,
     )
 
 

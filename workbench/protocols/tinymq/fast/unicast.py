@@ -18,7 +18,7 @@ _DIRECTION, _NO_ACK = 16, 18
 
 @compiled
 def number_of(header):
-    """Return a unicast frame's number at its sender, from the frame's header (one integer)."""
+    """Return the sequence number in a unicast frame's header (one integer)."""
     return header & U16
 
 
@@ -26,7 +26,7 @@ def number_of(header):
 def direction_of(header):
     """Return the direction in a frame's header: OPEN, UP or DOWN.
 
-    UP: the sender addresses the receiver as its parent; DOWN: as a node whose universe holds the message's target;
+    UP: the sender addresses the receiver as its parent; DOWN: as a node whose key is a prefix of the message's target;
     OPEN: neither.
     """
     return (header >> _DIRECTION) & 3
@@ -43,15 +43,15 @@ def begin(core, state, i, now):
     """Prepare for an input of node ``i``: count its frames in flight, and set how many more it may send now."""
     node, in_flight = state.nodes[i], 0
     node.counts += 1
-    row = node.pending.first
-    while row != NONE:
-        frame = state.pendings[row]
+    pending_row = node.pending.first
+    while pending_row != NONE:
+        frame = state.pendings[pending_row]
         if frame.waits_for == REPORT:
             in_flight += 1
         elif frame.sent and frame.waits_for != REFUSAL:
-            _count(core, state, i, row)
+            _count(core, state, i, pending_row)
             in_flight += node.reports == 0 and frame.sent == 1 and frame.due_us > now
-        row = frame.next
+        pending_row = frame.next
     node.frames_left = rules.most_frames(node.reports, in_flight)
 
 
@@ -91,7 +91,7 @@ def send_to(core, state, i, neighbor, message, direction, now):
     """Send a message to a neighbor, now or when its turn comes.
 
     If ``max_known`` frames of node ``i`` are pending already, drop the message with the reason "full". ``direction``:
-    UP to the parent, DOWN to a node whose universe holds the target, OPEN to any other neighbor.
+    UP to the parent, DOWN to a node whose key is a prefix of the target, OPEN to any other neighbor.
     """
     node = state.nodes[i]
     if node.pending.count >= state.max_known:
@@ -106,8 +106,8 @@ def send_to(core, state, i, neighbor, message, direction, now):
         node.frames_left -= 1
         twin.send(core, now, i, neighbor, message, frame_number | (direction << _DIRECTION))
         return
-    row = twin.take_free(state.pendings, state.numbers, Number.FREE_PENDING)
-    frame = state.pendings[row]
+    pending_row = twin.take_free(state.pendings, state.numbers, Number.FREE_PENDING)
+    frame = state.pendings[pending_row]
     frame.neighbor = neighbor
     frame.link = link
     frame.number = frame_number
@@ -116,8 +116,8 @@ def send_to(core, state, i, neighbor, message, direction, now):
     frame.first_us = now
     frame.sent = 0
     twin.hold_message(core, message)
-    twin.append_behind(node.pending, state.pendings, node.pending.last, row)
-    _send_or_wait(core, state, i, row, now)
+    twin.append_behind(node.pending, state.pendings, node.pending.last, pending_row)
+    _send_or_wait(core, state, i, pending_row, now)
 
 
 @compiled
@@ -182,16 +182,16 @@ def take_report(core, state, i, neighbor, number, ok, now):
     """
     node = state.nodes[i]
     node.reports |= ok
-    previous_row, row = _find(state, i, neighbor, number)
-    if row != NONE and state.pendings[row].waits_for == REPORT:
-        frame = state.pendings[row]
+    previous_row, pending_row = _find(state, i, neighbor, number)
+    if pending_row != NONE and state.pendings[pending_row].waits_for == REPORT:
+        frame = state.pendings[pending_row]
         if not ok:
-            _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
+            _wait_for(core, state, i, pending_row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
         elif frame.direction == OPEN:
-            twin.remove_behind(node.pending, state.pendings, previous_row, row)
-            free_pending(core, state, row)
+            twin.remove_behind(node.pending, state.pendings, previous_row, pending_row)
+            free_pending(core, state, pending_row)
         else:
-            _wait_for(core, state, i, row, REFUSAL, rules.longest_wait_us(state.retry_us), now)
+            _wait_for(core, state, i, pending_row, REFUSAL, rules.longest_wait_us(state.retry_us), now)
     _send_next(core, state, i, now)
 
 
@@ -212,19 +212,19 @@ def take_refusal(core, state, i, neighbor, number, now):
 
     ``number``: the frame's number. A neighbor refuses a frame if it has no room now, or if the frame is misdirected.
     """
-    previous_row, row = _find(state, i, neighbor, number)
-    if row == NONE:
+    previous_row, pending_row = _find(state, i, neighbor, number)
+    if pending_row == NONE:
         return
-    frame, node = state.pendings[row], state.nodes[i]
+    frame, node = state.pendings[pending_row], state.nodes[i]
     if frame.waits_for == REPORT or frame.waits_for == REFUSAL:
-        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
+        _wait_for(core, state, i, pending_row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
     elif rules.is_too_old(frame.first_us, now, state.lost_after_us):
-        twin.remove_behind(node.pending, state.pendings, previous_row, row)
+        twin.remove_behind(node.pending, state.pendings, previous_row, pending_row)
         drop_message(core, state, i, NONE, frame.message, Reason.FULL, now)
-        free_pending(core, state, row)
+        free_pending(core, state, pending_row)
     elif frame.waits_for == ACK and node.reports == 0:
         frame.sent = 2
-        _wait_for(core, state, i, row, ACK, rules.longest_wait_us(state.retry_us), now)
+        _wait_for(core, state, i, pending_row, ACK, rules.longest_wait_us(state.retry_us), now)
 
 
 @compiled
@@ -234,13 +234,13 @@ def _find(state, i, neighbor, number):
     Both are rows of ``pendings``. ``row`` is NONE if no such frame is pending; the previous row is NONE if the frame
     is the first in the node's list.
     """
-    previous_row, row = NONE, state.nodes[i].pending.first
-    while row != NONE:
-        frame = state.pendings[row]
+    previous_row, pending_row = NONE, state.nodes[i].pending.first
+    while pending_row != NONE:
+        frame = state.pendings[pending_row]
         if frame.neighbor == neighbor and frame.number == number:
             break
-        previous_row, row = row, frame.next
-    return previous_row, row
+        previous_row, pending_row = pending_row, frame.next
+    return previous_row, pending_row
 
 
 @compiled
@@ -254,14 +254,14 @@ def is_new(state, i, link, number):
 
 @compiled
 def acknowledge(core, state, i, neighbor, number, header, now):
-    """Acknowledge the frame ``number`` from a neighbor if the frame's ``header`` requests an ack."""
+    """Acknowledge a neighbor's frame with the sequence number ``number`` if the frame's ``header`` requests an ack."""
     if state.retries and wants_ack(header):
         twin.send(core, now, i, neighbor, state.numbers[Number.ACKNOWLEDGEMENT], number)
 
 
 @compiled
 def refuse(core, state, i, neighbor, number, now):
-    """Refuse the frame ``number`` that a neighbor sent: send the neighbor a refusal."""
+    """Send a neighbor a refusal of its frame with the sequence number ``number``."""
     refusal = make_refusal(core, state)
     twin.send(core, now, i, neighbor, refusal, number)
     twin.let_go(core, refusal)
@@ -269,7 +269,10 @@ def refuse(core, state, i, neighbor, number, now):
 
 @compiled
 def take(core, state, i, neighbor, link, number, header, now):
-    """Remember the number of a neighbor's frame as accepted, and acknowledge the frame if its header requests it."""
+    """Remember the number of a neighbor's frame as accepted; acknowledge the frame if its ``header`` requests that.
+
+    ``number``: the frame's sequence number; ``link``: the link on which the frame arrived.
+    """
     if state.retries == 0:
         return
     acknowledge(core, state, i, neighbor, number, header, now)
@@ -287,7 +290,7 @@ def free_pending(core, state, row):
 
 @compiled
 def take_acknowledgement(core, state, i, neighbor, number, now):
-    """Remove the frame ``number``, which a neighbor acknowledged, and send waiting frames that may be sent now."""
+    """Remove the frame with the sequence number that a neighbor acknowledged, and send frames that may be sent now."""
     previous_row, row = _find(state, i, neighbor, number)
     if row != NONE:
         twin.remove_behind(state.nodes[i].pending, state.pendings, previous_row, row)
@@ -313,13 +316,13 @@ def is_granting(core, state, i, neighbor, tree):
 
     A frame is pending while it waits to be sent or answered.
     """
-    row = state.nodes[i].pending.first
-    while row != NONE:
-        frame = state.pendings[row]
+    pending_row = state.nodes[i].pending.first
+    while pending_row != NONE:
+        frame = state.pendings[pending_row]
         is_grant = core.messages[frame.message].name == Message.GRANT
         if is_grant and frame.neighbor == neighbor and state.fields[frame.message].tree == tree:
             return True
-        row = frame.next
+        pending_row = frame.next
     return False
 
 
@@ -337,17 +340,17 @@ def repeat(core, state, i, now, given_up):
     same neighbor are adjacent in the list; the caller frees them.
     """
     _free_taken(core, state, i, now)
-    row = state.nodes[i].pending.first
-    while row != NONE:
-        frame = state.pendings[row]
+    pending_row = state.nodes[i].pending.first
+    while pending_row != NONE:
+        frame = state.pendings[pending_row]
         next_row = frame.next
         if frame.due_us <= now:
             if frame.sent and rules.is_given_up(frame.sent, state.retries, _is_heard(state, i, frame)):
                 # NONE marks the frame. Other frames to this neighbor may have to be sent again before it is lost.
                 frame.due_us = NONE
             else:
-                _send_or_wait(core, state, i, row, now)
-        row = next_row
+                _send_or_wait(core, state, i, pending_row, now)
+        pending_row = next_row
     twin.clear(given_up)
     if state.retries == 0:
         _free_sent(core, state, i, now)
@@ -359,31 +362,31 @@ def repeat(core, state, i, now, given_up):
 
 @compiled
 def _free_taken(core, state, i, now):
-    """Free the rows of node ``i``'s acknowledged frames that their receivers can no longer refuse."""
+    """Free the rows of ``pendings`` with frames of node ``i`` that are acknowledged and can no longer be refused."""
     pending_list = state.nodes[i].pending
-    previous_row, row = NONE, pending_list.first
-    while row != NONE:
-        frame = state.pendings[row]
+    previous_row, pending_row = NONE, pending_list.first
+    while pending_row != NONE:
+        frame = state.pendings[pending_row]
         if frame.waits_for != REFUSAL or frame.due_us > now:
-            previous_row, row = row, frame.next
+            previous_row, pending_row = pending_row, frame.next
             continue
-        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, row)
-        free_pending(core, state, row)
-        row = next_row
+        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, pending_row)
+        free_pending(core, state, pending_row)
+        pending_row = next_row
 
 
 @compiled
 def _free_sent(core, state, i, now):
-    """Free the rows of frames that node ``i`` has sent; for ``retries=0``, where no frame is acknowledged."""
+    """Free the rows of ``pendings`` of frames that node ``i`` has sent; for runs without repetition (``retries=0``)."""
     pending_list = state.nodes[i].pending
-    previous_row, row = NONE, pending_list.first
-    while row != NONE:
-        if state.pendings[row].due_us > now:
-            previous_row, row = row, state.pendings[row].next
+    previous_row, pending_row = NONE, pending_list.first
+    while pending_row != NONE:
+        if state.pendings[pending_row].due_us > now:
+            previous_row, pending_row = pending_row, state.pendings[pending_row].next
             continue
-        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, row)
-        free_pending(core, state, row)
-        row = next_row
+        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, pending_row)
+        free_pending(core, state, pending_row)
+        pending_row = next_row
 
 
 @compiled
@@ -401,11 +404,11 @@ def _first_silent(state, i):
 def _give_up(state, i, neighbor, given_up):
     """Move all pending frames for a neighbor from node ``i``'s list into the list ``given_up``."""
     pending_list = state.nodes[i].pending
-    previous_row, row = NONE, pending_list.first
-    while row != NONE:
-        if state.pendings[row].neighbor != neighbor:
-            previous_row, row = row, state.pendings[row].next
+    previous_row, pending_row = NONE, pending_list.first
+    while pending_row != NONE:
+        if state.pendings[pending_row].neighbor != neighbor:
+            previous_row, pending_row = pending_row, state.pendings[pending_row].next
             continue
-        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, row)
-        twin.append_behind(given_up, state.pendings, given_up.last, row)
-        row = next_row
+        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, pending_row)
+        twin.append_behind(given_up, state.pendings, given_up.last, pending_row)
+        pending_row = next_row

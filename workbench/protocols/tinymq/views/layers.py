@@ -116,7 +116,7 @@ def layers(recorded: Recorded) -> list[Part]:
 
 
 def rows_of(rows: Table, **more: Any) -> Table:
-    """Return a layer's table: the columns node, from_us and until_us of ``rows``, and the columns ``more``."""
+    """Return a layer's table: the columns node, from_us and until_us of ``rows``, and further columns from ``more``."""
     return table(node=rows["node"], from_us=rows["from_us"], until_us=rows["until_us"], **more)
 
 
@@ -148,28 +148,28 @@ def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
     ``is_shared``: whether a node is in every tree, as in PUB-2-SUB+.
     """
     place_rows = overlay.place_rows
-    text_index, words = _used_words(place_rows["key"], overlay.words)
-    places = rows_of(
+    text_index, used_keys = _used_words(place_rows["key"], overlay.words)
+    node_rows = rows_of(
         place_rows, peer=place_rows["parent"], look=place_rows["tree"], text=text_index, value=place_rows["depth"]
     )
     link_looks = _tree_looks(overlay.roots, size=0.28, least=2.2)
-    has_parent = places["peer"] >= 0
-    child_rows = select(places, has_parent)
+    has_parent = node_rows["peer"] >= 0
+    child_rows = select(node_rows, has_parent)
     child_rows |= {"node": child_rows["peer"], "peer": child_rows["node"]}
     disc_looks = _tree_looks(overlay.roots, size=1.9)
     square_looks = _tree_looks(overlay.roots, size=2.5, least=13, marker="square")
     # The legend has a line for each tree, and a square for all roots.
     looks = [look._replace(label="") for look in (*disc_looks, *square_looks)]
     looks[len(disc_looks)] = looks[len(disc_looks)]._replace(label="root")
-    disc_rows = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(disc_looks)))
-    tree_parts = [Layer("trees", places, link_looks, "line", section=PLACE, words=words)]
+    disc_rows = rows_of(node_rows, look=node_rows["look"] + np.where(has_parent, 0, len(disc_looks)))
+    tree_parts = [Layer("trees", node_rows, link_looks, "line", section=PLACE, words=used_keys)]
     if is_shared:
         look = Look("in every tree", palette.LINK_GOOD, 1.9)
         tree_parts.append(Layer("in every tree", rows_of(overlay.whole), (look,), "disc"))
         disc_rows = select(disc_rows, ~has_parent)
     tree_parts.append(Layer("trees", disc_rows, tuple(looks), "disc"))
-    tree_parts += _key_layers(places, words, overlay.roots, is_shared)
-    tree_parts.append(Layer("trees", child_rows, link_looks, section=CHILDREN, words=words))
+    tree_parts += _key_layers(node_rows, used_keys, overlay.roots, is_shared)
+    tree_parts.append(Layer("trees", child_rows, link_looks, section=CHILDREN, words=used_keys))
     return tree_parts
 
 
@@ -177,19 +177,20 @@ def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_sh
     """Return the layers of labels that show a node and its key, such as "12: 0101".
 
     ``is_shared``: whether each node is in all trees; then each tree has a layer of its own. Otherwise there is one
-    layer. ``words``: the keys; ``places``: rows of nodes; the column "text" has the index of the node's key.
+    layer. ``words``: the keys; ``places``: a row for each node and interval, with the index of the node's key in the
+    column "text"; ``roots``: the root of each tree.
     """
-    keys = map(words.__getitem__, places["text"].tolist())
-    texts = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), keys, strict=True)]
-    labels = rows_of(places, text=np.arange(len(texts)))
+    node_keys = map(words.__getitem__, places["text"].tolist())
+    node_labels = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), node_keys, strict=True)]
+    labels = rows_of(places, text=np.arange(len(node_labels)))
     if not is_shared:
-        return [Layer("keys", labels, (Look("", palette.TEXT, 1.1, 3),), "label", words=texts, is_detail=True)]
+        return [Layer("keys", labels, (Look("", palette.TEXT, 1.1, 3),), "label", words=node_labels, is_detail=True)]
     key_layers = []
     for tree, root in enumerate(roots[: len(TREES)]):
         look = (Look("", tree_colour(tree), 1.1, 3),)
         tree_labels = select(labels, places["look"] == tree)
         key_layers.append(
-            Layer(f"keys of {root}", tree_labels, look, "label", is_on=tree == 0, words=texts, is_detail=True)
+            Layer(f"keys of {root}", tree_labels, look, "label", is_on=tree == 0, words=node_labels, is_detail=True)
         )
     return key_layers
 
@@ -277,9 +278,9 @@ def message_routes(recorded: Recorded) -> list[Layer | MessagePaths]:
     if message_step > 1:
         chosen_messages = select(chosen_messages, np.arange(0, len(chosen_messages["kind"]), message_step))
         hops, marks = (
-            select(rows, rows["route"] % message_step == 0)
-            | {"route": rows["route"][rows["route"] % message_step == 0] // message_step}
-            for rows in (hops, marks)
+            select(route_table, route_table["route"] % message_step == 0)
+            | {"route": route_table["route"][route_table["route"] % message_step == 0] // message_step}
+            for route_table in (hops, marks)
         )
     return [
         _messages_to_follow(all_messages, chosen_messages, hops, marks),
@@ -301,10 +302,10 @@ def _messages_to_follow(all_messages: Table, chosen_messages: Table, hops: Table
     flat_counts = np.bincount(marks["route"] * len(MARKS) + marks["look"], minlength=len(hop_counts) * len(MARKS))
     mark_counts = flat_counts.reshape(-1, len(MARKS)).tolist()
     spans_ms = ((last_us - chosen_messages["from_us"]) / 1000).tolist()
-    for route_index, (kind, node, sequence, from_us) in enumerate(
+    for route_index, (kind_index, node, sequence, from_us) in enumerate(
         tuples(chosen_messages, "kind", "node", "sequence", "from_us")
     ):
-        name, messages = list(KINDS.items())[kind]
+        message_name, messages = list(KINDS.items())[kind_index]
         frames = tuple((node, sequence, message) for message in messages)
         summary = [
             f"{hop_counts[route_index]} hop{'s' * (hop_counts[route_index] != 1)} "
@@ -315,10 +316,12 @@ def _messages_to_follow(all_messages: Table, chosen_messages: Table, hops: Table
             for mark, mark_count in zip(MARKS, mark_counts[route_index], strict=True)
             if mark_count
         ]
-        routes.append(MessagePath(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(summary)))
+        routes.append(MessagePath(f"{message_name} {sequence} of node {node}", from_us, frames, "; ".join(summary)))
     notes = []
-    for kind, kind_name in enumerate(("queries", "events")):
-        kind_count, count_chosen = (int((rows["kind"] == kind).sum()) for rows in (all_messages, chosen_messages))
+    for kind_index, kind_name in enumerate(("queries", "events")):
+        kind_count, count_chosen = (
+            int((message_rows["kind"] == kind_index).sum()) for message_rows in (all_messages, chosen_messages)
+        )
         if count_chosen < kind_count:
             notes.append(f"Of {kind_count:,} {kind_name} {count_chosen:,} can be followed, spread over the run.")
     return MessagePaths(tuple(routes), notes=tuple(notes))
@@ -355,7 +358,7 @@ def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
     ]
     lost_looks = (Look("lost on this link", palette.LOST, 0.75, 6, 2),)
     kinds = zip(tables, (looks, tuple(MARK_LOOKS.values()), lost_looks), ("arrow", "ring", "loss"), strict=True)
-    return [Layer("route", rows, styles, mark, of_path=True) for rows, styles, mark in kinds]
+    return [Layer("route", layer_rows, styles, mark, of_path=True) for layer_rows, styles, mark in kinds]
 
 
 def _extend_to_end(duration_us: int, rows: Table, node_column: str, begin_column: str, **more: Any) -> Table:
@@ -387,20 +390,20 @@ def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]
         until_us=np.full(trees, overlay.duration_us),
     ) | {"from_us": np.zeros(trees, np.int64)}
     strips, notes = _keep_longest(zones, "zones")
-    text_index, words = _used_words(strips["key"], overlay.words)
+    text_index, used_keys = _used_words(strips["key"], overlay.words)
     look_index = strips["tree"] % len(TREES) * DEPTHS + np.minimum(strips["depth"], DEPTHS - 1)
     strip_rows = _strips(strips, lane=strips["tree"], look=look_index, text=text_index)
     looks = tuple(Look("", depth_colour(*divmod(index, DEPTHS))) for index in range(min(trees, len(TREES)) * DEPTHS))
     return [
         Layer("zones", background, (Look("stored by no node", UNSTORED),), "strip", panel=panel),
-        Layer("zones", strip_rows, looks, "strip", words=words, panel=panel, notes=notes),
+        Layer("zones", strip_rows, looks, "strip", words=used_keys, panel=panel, notes=notes),
         _zone_section(overlay, strips, key_bits),
         *_query_layers(overlay, zones, mapping, panel),
     ]
 
 
 def _strips(rows: Table, **more: Any) -> Table:
-    """Return a table of bars: the columns node, from_us, until_us, low, high of ``rows``, and the columns ``more``.
+    """Return a table of bars: node, from_us, until_us, low, high of ``rows``, and further columns from ``more``.
 
     In ``rows``, ``high`` is the last string of an interval; in the result, ``high`` is one higher, where the bar ends.
     """
@@ -409,7 +412,7 @@ def _strips(rows: Table, **more: Any) -> Table:
 
 
 def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
-    """Return (rows, notes): the ``MOST_STRIPS`` rows of a table that last longest, and a note about omitted rows.
+    """Return (rows, notes): the ``MOST_STRIPS`` rows of ``spans`` that last longest, and a note about omitted rows.
 
     ``notes`` is () if no row was omitted; ``name``: the name of the rows in the note, such as "zones".
     """
@@ -438,17 +441,22 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
     stored_rows = overlay.stored_rows
     _, first_row, query_index = unique_all(row_keys(stored_rows["sink"], stored_rows["number"]))
     query_tuples = tuples(stored_rows, "sink", "number", "text", rows=first_row)
-    texts = [f"query {number} of node {sink}: {overlay.words[text_index]}" for sink, number, text_index in query_tuples]
-    lanes = max(min(len(texts), LANES), 1)
+    query_labels = [
+        f"query {number} of node {sink}: {overlay.words[text_index]}" for sink, number, text_index in query_tuples
+    ]
+    lanes = max(min(len(query_labels), LANES), 1)
     query_index = query_index[boxes["row"]]
     lane = query_index % lanes
     strip_rows = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query_index)
-    looks = [Look("" if len(texts) > LANES else texts[lane], QUERIES[lane]) for lane in range(min(LANES, len(texts)))]
-    text_index, words = _used_words(stored_rows["text"], overlay.words)
+    looks = [
+        Look("" if len(query_labels) > LANES else query_labels[lane], QUERIES[lane])
+        for lane in range(min(LANES, len(query_labels)))
+    ]
+    text_index, used_texts = _used_words(stored_rows["text"], overlay.words)
     stored_table = rows_of(stored_rows, origin=stored_rows["sink"], sequence=stored_rows["number"], text=text_index)
     return [
-        Layer("queries", strip_rows, tuple(looks), "strip", words=texts, panel=panel, notes=notes),
-        Layer("queries", stored_table, section=STORED, words=words),
+        Layer("queries", strip_rows, tuple(looks), "strip", words=query_labels, panel=panel, notes=notes),
+        Layer("queries", stored_table, section=STORED, words=used_texts),
     ]
 
 
@@ -465,11 +473,11 @@ def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
     # Count a node that is re-keyed in several trees at the same time once.
     rekeyed_spans = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")
     span_tables = [overlay.outages, select(overlay.orphan_rows, overlay.orphan_rows["had_place"]), rekeyed_spans]
-    end_times_us = [np.concatenate([rows["from_us"], rows["until_us"]]) for rows in span_tables]
+    end_times_us = [np.concatenate([span_table["from_us"], span_table["until_us"]]) for span_table in span_tables]
     times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *end_times_us]))
     times_us = times_us[times_us < overlay.duration_us]
     return {"time_us": times_us} | {
-        name: running(rows, times_us) for name, rows in zip(COUNTS, span_tables, strict=True)
+        count_name: running(span_table, times_us) for count_name, span_table in zip(COUNTS, span_tables, strict=True)
     }
 
 
@@ -480,6 +488,9 @@ def _repair_curves(overlay: Overlay) -> Iterable[Curves]:
     """
     if not len(overlay.outages["node"]):
         return ()
-    steps = repair_steps(overlay)
-    lines = [Line(label, REPAIR_COLOURS[name], steps["time_us"], steps[name]) for name, label in COUNTS.items()]
-    return (Curves("repair", "nodes", tuple(lines)),)
+    counts_in_time = repair_steps(overlay)
+    count_lines = [
+        Line(label, REPAIR_COLOURS[count_name], counts_in_time["time_us"], counts_in_time[count_name])
+        for count_name, label in COUNTS.items()
+    ]
+    return (Curves("repair", "nodes", tuple(count_lines)),)

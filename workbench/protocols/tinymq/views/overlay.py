@@ -189,8 +189,8 @@ def overlay(
 ) -> Overlay:
     """Return the overlay (trees, keys, zones, stored queries) in a trace. Raises DataError if it is not a trace.
 
-    ``nodes``: all nodes of the network, because nodes that never joined are in no row; ``every_tree``: whether each
-    node belongs to all trees.
+    ``roots``: the root of each tree; ``duration_us``: the length of the run; ``nodes``: all nodes of the network,
+    because nodes that never joined are in no row; ``every_tree``: whether each node belongs to all trees.
     """
     return _read_overlay(Columns(trace), roots, duration_us, nodes, every_tree)
 
@@ -289,9 +289,9 @@ def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
 def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
     """Return the table of places (parents and keys of nodes) with a further column ``is_rekeyed``.
 
-    A place is re-keyed if its node had another key or tree just before the last failure. A re-keyed place that lasts
-    beyond the next failure is split at that time, because the comparison begins anew. ``every_tree``: whether each node
-    belongs to all trees, so that each tree is compared separately.
+    ``failures_us``: the times of failures. A place is re-keyed if its node had another key or tree just before the last
+    failure. A re-keyed place that lasts beyond the next failure is split at that time, because the comparison begins
+    anew. ``every_tree``: whether each node belongs to all trees, so that each tree is compared separately.
     """
     line_keys = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
     row_order = lexsort((place_rows["from_us"], line_keys))
@@ -335,9 +335,12 @@ def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: i
         ),
         *((outages["node"], outages[name], 0, up_change) for name, up_change in (("from_us", -1), ("until_us", 1))),
     ]
-    node, time_us = (np.concatenate([change[column] for change in changes]) for column in (0, 1))
+    node, time_us = (np.concatenate([node_changes[column] for node_changes in changes]) for column in (0, 1))
     place_change, up_change = (
-        np.repeat([change[column] for change in changes], [len(change[0]) for change in changes]) for column in (2, 3)
+        np.repeat(
+            [node_changes[column] for node_changes in changes], [len(node_changes[0]) for node_changes in changes]
+        )
+        for column in (2, 3)
     )
     change_order = lexsort((up_change, place_change, time_us, node))
     node, time_us = node[change_order], time_us[change_order]

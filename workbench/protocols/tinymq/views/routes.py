@@ -131,10 +131,10 @@ def message_table(columns: Columns) -> Table:
     ``kind`` is an index of ``KINDS``; ``node`` is the sink or the publisher; ``from_us`` is the time at which the query
     or event was issued.
     """
-    rows = columns.where(event=("subscribed", "originated"))
-    messages = {name: columns[name][rows].astype(np.int64) for name in ("node", "sequence")}
-    messages["kind"] = columns.numbered("event", rows, {"subscribed": 0, "originated": 1})
-    return select(messages | {"from_us": columns["time_us"][rows]}, first_rows(row_keys(*messages.values())))
+    issue_rows = columns.where(event=("subscribed", "originated"))
+    messages = {column_name: columns[column_name][issue_rows].astype(np.int64) for column_name in ("node", "sequence")}
+    messages["kind"] = columns.numbered("event", issue_rows, {"subscribed": 0, "originated": 1})
+    return select(messages | {"from_us": columns["time_us"][issue_rows]}, first_rows(row_keys(*messages.values())))
 
 
 def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None) -> Route:
@@ -147,23 +147,25 @@ def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until
     known_messages = list_messages(run.trace)
     if message is None:
         message = next((candidate for candidate in known_messages if candidate[0] == EVENT), None)
-    index = (
+    message_index = (
         known_messages.index((message[0], message[1], message[2]))
         if message is not None and tuple(message) in known_messages
         else -1
     )
-    if index < 0:
+    if message_index < 0:
         examples = ", ".join(map(str, known_messages[:4])) or "no messages"
         raise ParameterError(f"route: message is {message!r}, which is not in this run; the run has {examples}")
     columns, until_us = Columns(run.trace), time_us_of(run, until_s, "route")
-    messages = select(message_table(columns), np.array([index]))
+    messages = select(message_table(columns), np.array([message_index]))
     time_us = columns["time_us"]
     rows_in_time = np.flatnonzero((time_us >= round(from_s * 1e6)) & (time_us <= until_us))
     hops, marks = find_hops_and_marks(columns.part(rows_in_time), messages)
     hop_spans = as_spans(Hop, hops | {"message": np.array(MESSAGE_NAMES, object)[hops["message"]]})
     named_marks = marks | {"look": np.array(MARKS, object)[marks["look"]]}
     return Route(
-        known_messages[index], tuple(hop_spans), tuple(as_spans(Mark, named_marks, [*columns.words["detail"], ""]))
+        known_messages[message_index],
+        tuple(hop_spans),
+        tuple(as_spans(Mark, named_marks, [*columns.words["detail"], ""])),
     )
 
 
@@ -174,9 +176,9 @@ def find_hops_and_marks(columns: Columns, messages: Table) -> tuple[Table, Table
     ``MESSAGE_NAMES``. The table of marks has the fields of `Mark`, with ``look`` as an index of ``MARKS``, and ``text``
     as an index of ``columns.words["detail"]`` (-1: no text). Both have the column ``route``, an index of ``messages``.
     """
-    hops, marks = _hops(columns, messages), _marks(columns, messages)
+    hop_table, marks = _hops(columns, messages), _marks(columns, messages)
     marks = select(marks, first_rows(row_keys(marks["route"], marks["look"], marks["node"])))
-    return select(hops, argsort(hops["arrived_us"])), select(marks, lexsort((marks["node"], marks["at_us"])))
+    return select(hop_table, argsort(hop_table["arrived_us"])), select(marks, lexsort((marks["node"], marks["at_us"])))
 
 
 def _select_rows_about(columns: Columns, rows: np.ndarray, messages: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -192,10 +194,10 @@ def _select_rows_about(columns: Columns, rows: np.ndarray, messages: Table) -> t
 
 def _hops(columns: Columns, messages: Table) -> Table:
     frames = columns.where(event=("sent", "received"), message=MESSAGE_NAMES)
-    rows, message_row = _select_rows_about(columns, frames[columns["peer"][frames] >= 0], messages)
-    is_sent = columns.says("event", rows, "sent")
-    message_index = columns.numbered("message", rows, _MESSAGES)
-    node, peer, time_us = columns["node"][rows], columns["peer"][rows], columns["time_us"][rows]
+    frame_rows, message_row = _select_rows_about(columns, frames[columns["peer"][frames] >= 0], messages)
+    is_sent = columns.says("event", frame_rows, "sent")
+    message_index = columns.numbered("message", frame_rows, _MESSAGES)
+    node, peer, time_us = columns["node"][frame_rows], columns["peer"][frame_rows], columns["time_us"][frame_rows]
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
     row_hop_keys = row_keys(message_row, message_index, sender, receiver)
     sent_rows, received_rows = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
@@ -203,14 +205,14 @@ def _hops(columns: Columns, messages: Table) -> Table:
     arrived_keys, first_arrival = unique_index(row_hop_keys[received_rows])
     hop_rows, arrival_index = sent_rows[first_sent], find_sorted(hop_keys, arrived_keys)
     has_arrived, arrival_row = arrival_index >= 0, np.append(received_rows[first_arrival], 0)[arrival_index]
-    hops = {
+    hop_table = {
         "sender": sender[hop_rows],
         "receiver": receiver[hop_rows],
         "message": message_index[hop_rows],
         "route": message_row[hop_rows],
     }
-    hops["from_us"] = time_us[hop_rows] - columns["value"][rows[hop_rows]]
-    return hops | {"arrived_us": time_us[np.where(has_arrived, arrival_row, hop_rows)], "arrived": has_arrived}
+    hop_table["from_us"] = time_us[hop_rows] - columns["value"][frame_rows[hop_rows]]
+    return hop_table | {"arrived_us": time_us[np.where(has_arrived, arrival_row, hop_rows)], "arrived": has_arrived}
 
 
 def _marks(columns: Columns, messages: Table) -> Table:
@@ -219,16 +221,16 @@ def _marks(columns: Columns, messages: Table) -> Table:
     ``messages``: rows of `message_table`. Columns: node, look (style), at_us, text (why dropped, -1: not dropped), and
     route (row of the message).
     """
-    rows, message_row = _select_rows_about(columns, columns.where(event=_MARKED_EVENTS), messages)
-    look_index = columns.numbered("event", rows, _MARKED_EVENTS)
-    is_mark = (look_index != _MARKED_EVENTS["query_stored"]) | (columns["value"][rows] > 0)
+    marked_rows, message_row = _select_rows_about(columns, columns.where(event=_MARKED_EVENTS), messages)
+    look_index = columns.numbered("event", marked_rows, _MARKED_EVENTS)
+    is_mark = (look_index != _MARKED_EVENTS["query_stored"]) | (columns["value"][marked_rows] > 0)
     is_dropped = look_index == _MARKED_EVENTS["dropped"]
-    is_mark &= ~is_dropped | (columns.numbered("detail", rows, _QUIET) < 0)
-    text_index = np.where(is_dropped, columns.codes["detail"][rows], -1)
+    is_mark &= ~is_dropped | (columns.numbered("detail", marked_rows, _QUIET) < 0)
+    text_index = np.where(is_dropped, columns.codes["detail"][marked_rows], -1)
     marks = {
-        "node": columns["node"][rows],
+        "node": columns["node"][marked_rows],
         "look": look_index,
-        "at_us": columns["time_us"][rows],
+        "at_us": columns["time_us"][marked_rows],
         "text": text_index,
         "route": message_row,
     }
@@ -236,18 +238,20 @@ def _marks(columns: Columns, messages: Table) -> Table:
 
 
 def tables_of(shown_route: Route) -> tuple[Table, Table]:
-    """Return the hops and the marks of a route as two tables, like `find_hops_and_marks`, but without texts."""
-    hops = {
-        name: np.array([getattr(hop, name) for hop in shown_route.hops], np.int64) for name in ("sender", "receiver")
+    """Return a route's hops and marks as two tables, as `find_hops_and_marks` does, but without columns of text."""
+    hop_table = {
+        column_name: np.array([getattr(hop, column_name) for hop in shown_route.hops], np.int64)
+        for column_name in ("sender", "receiver")
     }
-    hops["message"] = np.array([MESSAGE_NAMES.index(hop.message) for hop in shown_route.hops], np.int64)
-    hops["arrived_us"] = np.array([hop.arrived_us for hop in shown_route.hops], np.int64)
-    hops |= {
+    hop_table["message"] = np.array([MESSAGE_NAMES.index(hop.message) for hop in shown_route.hops], np.int64)
+    hop_table["arrived_us"] = np.array([hop.arrived_us for hop in shown_route.hops], np.int64)
+    hop_table |= {
         "arrived": np.array([hop.arrived for hop in shown_route.hops], bool),
         "route": np.zeros(len(shown_route.hops), np.int64),
     }
     marks = {
-        name: np.array([getattr(mark, name) for mark in shown_route.marks], np.int64) for name in ("node", "at_us")
+        column_name: np.array([getattr(mark, column_name) for mark in shown_route.marks], np.int64)
+        for column_name in ("node", "at_us")
     }
     marks["look"] = np.array([MARKS.index(mark.look) for mark in shown_route.marks], np.int64)
-    return hops, marks | {"route": np.zeros(len(shown_route.marks), np.int64)}
+    return hop_table, marks | {"route": np.zeros(len(shown_route.marks), np.int64)}

@@ -46,9 +46,9 @@ def overlay_drawing(
 ) -> Drawing:
     """Draw the trees at a time (None: at the run's end), or only the tree of the root ``roots[tree]``.
 
-    ``keys``: whether the nodes' keys are written (None: in networks of up to 60 nodes). In PUB-2-SUB+ a node has a key
-    in every tree; keys are written only if a single tree is drawn. Raises ParameterError for a time outside of the run,
-    for a tree that the run does not have, or if the run's protocol builds no overlay.
+    ``width``: in pixels; ``keys``: whether the nodes' keys are written (None: in networks of up to 60 nodes). In
+    PUB-2-SUB+ a node has a key in every tree; keys are written only if a single tree is drawn. Raises ParameterError
+    for a time outside of the run, for a tree that the run does not have, or if the run's protocol builds no overlay.
     """
     time_us, overlay = time_us_of(run, time_s, "overlay_drawing"), overlay_of(run)
     if tree is not None and not 0 <= tree < len(overlay.roots):
@@ -95,10 +95,12 @@ def route_slides(
     Arguments and errors are those of `route`.
     """
     whole_route = route(run, message, from_s, until_s)
-    count = sum(hop.arrived for hop in whole_route.hops)
-    last_step = min(count, MOST_SLIDES)
-    steps = [round(step * count / max(last_step, 1)) for step in range(last_step + 1)]
-    return Stepper(_draw_routes(run, whole_route, steps, width), [str(step) for step in steps], "hops")
+    arrived_count = sum(hop.arrived for hop in whole_route.hops)
+    last_step = min(arrived_count, MOST_SLIDES)
+    hop_numbers = [round(slide_index * arrived_count / max(last_step, 1)) for slide_index in range(last_step + 1)]
+    return Stepper(
+        _draw_routes(run, whole_route, hop_numbers, width), [str(hop_number) for hop_number in hop_numbers], "hops"
+    )
 
 
 def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
@@ -136,7 +138,7 @@ def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: in
 
 
 class RouteScene(LayerScene):
-    """A scene that draws a route and numbers its hops, if they are not too many; ``count``: how many hops it has."""
+    """A scene that draws a route and numbers its hops, unless they are too many; ``count``: the number of hops."""
 
     count = 0
 
@@ -148,10 +150,10 @@ class RouteScene(LayerScene):
         for hop_number, (x0, y0, x1, y1) in zip(
             group.column("value")[rows].tolist(), self._shift_lines(line_ends, group.look.lane).tolist(), strict=True
         ):
-            length = math.hypot(x1 - x0, y1 - y0)
-            if self.count <= MOST_KEYS and length > 5 * self.node:
-                x = x0 + arrow_share * (x1 - x0) - 11 * (y1 - y0) / length
-                y = y0 + arrow_share * (y1 - y0) + 11 * (x1 - x0) / length
+            arrow_length = math.hypot(x1 - x0, y1 - y0)
+            if self.count <= MOST_KEYS and arrow_length > 5 * self.node:
+                x = x0 + arrow_share * (x1 - x0) - 11 * (y1 - y0) / arrow_length
+                y = y0 + arrow_share * (y1 - y0) + 11 * (x1 - x0) / arrow_length
                 text_style: dict[str, Any] = {
                     "colour": group.look.colour,
                     "halo": palette.BACKGROUND,
@@ -188,8 +190,8 @@ def _draw_routes(
     legend_entries += scene.entries()
     title = f"{caption.title(run)}: {whole_route.message[0]} {whole_route.message[2]} of node {whole_route.message[1]}"
     drawings = []
-    for step in steps:
-        route_part = whole_route if step is None else whole_route.until(step)
+    for hop_number in steps:
+        route_part = whole_route if hop_number is None else whole_route.until(hop_number)
         scene = _make_scene(run, faint_trees, route_part, start_us, width)
         scene.count = sum(hop.arrived for hop in route_part.hops)
         last_us = max(

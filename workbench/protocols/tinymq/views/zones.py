@@ -119,16 +119,16 @@ def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
     if len(box) == 1:
         return tuple(box)
     string_count = 1
-    for low, high in box:
-        string_count *= high - low + 1
+    for lowest_cell, highest_cell in box:
+        string_count *= highest_cell - lowest_cell + 1
     if string_count > MOST_CELLS:
         return mapping.hull(box)
     dtype = _string_dtype(mapping.key_bits)
     strings = np.zeros(1, dtype)
-    for (low, high), dimension in zip(box, mapping.dimensions, strict=True):
-        strings = ((strings << dimension.bits)[:, None] + np.array(range(low, high + 1), dtype)).ravel()
-    ends = np.flatnonzero(strings[1:] - strings[:-1] != 1)
-    lows, highs = strings[[0, *(ends + 1)]], strings[[*ends, len(strings) - 1]]
+    for (lowest_cell, highest_cell), dimension in zip(box, mapping.dimensions, strict=True):
+        strings = ((strings << dimension.bits)[:, None] + np.array(range(lowest_cell, highest_cell + 1), dtype)).ravel()
+    interval_ends = np.flatnonzero(strings[1:] - strings[:-1] != 1)
+    lows, highs = strings[[0, *(interval_ends + 1)]], strings[[*interval_ends, len(strings) - 1]]
     return tuple(zip(lows.tolist(), highs.tolist(), strict=True))
 
 
