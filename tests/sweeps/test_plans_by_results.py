@@ -257,7 +257,7 @@ def half_of_it(run):
 WRONG = [
     (lambda: until_narrow(narrower_than=0), "argument `narrower_than` is 0"),
     (lambda: until_narrow(at_least=1), "argument `at_least` is 1"),
-    (lambda: until_narrow(at_least=20, at_most=10), "argument `at_least` is 20; it must be a whole number from 2 to 10"),
+    (lambda: until_narrow(at_least=20, at_most=10), "`at_least` is 20; it must be a whole number from 2 to 10"),
     (lambda: until_narrow(seeds=plans.points([{TTL: 3}])), "must vary the seed"),
     (lambda: plans.adaptive(scenario(), {"seed": [3]}, narrower_than=1), "both plans vary seed"),
     (lambda: plans.adaptive(scenario(), {"protocol.tt": [3]}, narrower_than=1), "ttl"),
