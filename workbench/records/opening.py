@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import DataError, WorkbenchError
+from workbench.keywords import checked
 from workbench.records.contents import read_contents
 from workbench.records.reproduction import build_scenario
 from workbench.sim.file_format import FORMAT
 from workbench.sim.scenario import Scenario
 
 
+@checked
 def open_scenario(path: str | Path) -> Scenario:
     """Return the scenario in a file, or that of the first run if the file compares several runs.
 
