@@ -172,8 +172,8 @@ def test_a_replay_that_differs_from_the_run_is_an_error(change, message, monkeyp
         ({"rows": ["a"]}, "must be positions of trace rows"),
         ({"until_s": -1}, "until_s is -1"),
         ({"until_s": float("nan")}, "until_s is nan"),
-        ({"most": 1.5}, "most is 1.5"),
-        ({"most": -3}, "most is -3"),
+        ({"most": 1.5}, "`most` is 1.5"),
+        ({"most": -3}, "`most` is -3"),
     ],
 )
 def test_invalid_requests_are_refused(arguments, message):

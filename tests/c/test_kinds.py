@@ -279,7 +279,7 @@ def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind
 
 
 def test_unknown_kind_unknown_node_and_wrong_count_are_refused():
-    with pytest.raises(ParameterError, match="kind is 'cortex'.*cortex-m3.*it must be one of micropython, c, "):
+    with pytest.raises(ParameterError, match="`kind` is 'cortex'.*cortex-m3.*it must be one of micropython, c, "):
         wb.motes.virtual(kind={0: "cortex"})
     with pytest.raises(
         LinkError, match="`kind` has an entry for node 7, which is not in this network; remove the entry"

@@ -13,6 +13,7 @@ import coding
 from coding_contenders import GALOIS, MAKERS, OURS, OURS_AT_ONCE, generation
 from native import Absent
 
+pytestmark = pytest.mark.family
 CONTENDERS = [("workbench", lambda: OURS), ("all at once", lambda: OURS_AT_ONCE), ("galois", lambda: GALOIS), *MAKERS]
 
 

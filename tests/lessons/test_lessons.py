@@ -52,8 +52,9 @@ def small_parameters(lesson):
     return {name: value for mock in mocks for name, value in mock.items()}
 
 
-# Lessons whose given objects take long to make. `make test-all` checks their exercises, with small parameters.
-LONG = ("11",)
+# Lessons whose given objects take long to make, and an exercise that compiles several images. `make test-all` checks
+# them, with small parameters.
+LONG = ("11", "08.2")
 NUMBERS = [
     pytest.param(number, marks=pytest.mark.family) if number.startswith(LONG) else number
     for number in lessons.numbers()

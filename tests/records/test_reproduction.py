@@ -491,6 +491,7 @@ MAKE = (
 )
 
 
+@pytest.mark.family
 def test_files_of_another_checkout_are_reproduced_here(tmp_path):
     other = another_checkout(tmp_path / "other")
     assert str(other) in in_python(MAKE, tmp_path, other)
@@ -499,6 +500,7 @@ def test_files_of_another_checkout_are_reproduced_here(tmp_path):
         assert answer.is_identical and not answer.made_with, answer
 
 
+@pytest.mark.family
 def test_files_of_a_changed_checkout_are_reported_as_different(tmp_path):
     other = another_checkout(tmp_path / "other")
     changed = other / "workbench" / "purposes.py"

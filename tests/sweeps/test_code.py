@@ -61,6 +61,7 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new, 1))
 
 
+@pytest.mark.family
 def test_an_edit_reruns_only_the_points_that_run_the_edited_code(copied):
     everything = dict.fromkeys(("flooding", "gossip", "diffusion", "tinymq", "filtered"), 2)
     protocols = copied / "workbench" / "protocols"

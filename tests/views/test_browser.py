@@ -75,6 +75,8 @@ SCENARIOS = {
 
 # A run with a custom message kind has the layers of its protocol, which the Python tests of views check.
 KINDS = ("PUB-2-SUB+", "gossip")
+# Of the protocols with the most layers, only one is examined in `make test`.
+WITH_FAMILY = ["diffusion", *(pytest.param(name, marks=pytest.mark.family) for name in ("TinyMQ", "DPS"))]
 EACH = [pytest.param(name, marks=pytest.mark.family if name in KINDS else ()) for name in SCENARIOS]
 
 
@@ -483,7 +485,7 @@ def test_a_saved_map_contains_the_record_of_the_run(player, run, tmp_path):
     assert contents.read_contents(path).records == (record_of(run),)
 
 
-@pytest.mark.parametrize("name", ["diffusion", "TinyMQ", "DPS"])
+@pytest.mark.parametrize("name", WITH_FAMILY)
 @pytest.mark.parametrize("width", [1920, 1366, 768, 390])
 def test_a_page_fits_its_width(chromium, runs, tmp_path, name, width):
     opened = Player(chromium, paged(tmp_path, runs[name]), (width, 768))
@@ -555,7 +557,9 @@ def test_new_runs_reuse_the_player_without_leaking_memory(chromium, runs, tmp_pa
 CANVASES = "[...p.root.querySelectorAll('canvas')].map((one) => one.toDataURL())"
 
 
-@pytest.mark.parametrize("name", ["diffusion", "coded diffusion", "TinyMQ", "DPS", "flooding"])
+@pytest.mark.parametrize(
+    "name", [*WITH_FAMILY, *(pytest.param(name, marks=pytest.mark.family) for name in ("coded diffusion", "flooding"))]
+)
 def test_a_preview_is_painted_like_the_complete_run_and_leaves_the_texts_unchanged(chromium, runs, tmp_path, name):
     run = runs[name]
     next_run = run.scenario.replace(seed=run.scenario.seed + 1).run(engine="reference")

@@ -224,6 +224,7 @@ lab
 SAVED = "document.querySelector('.wb-saved')"
 
 
+@pytest.mark.family
 def test_lab_in_a_saved_notebook_shows_its_run_without_a_kernel(chromium, lab):
     notebook = lab.notebook(chromium, [LAB, "lab.change(seed=7)\nlab.wait()"], "saved.ipynb")
     notebook.run(0)

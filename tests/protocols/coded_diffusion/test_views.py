@@ -205,7 +205,7 @@ def test_the_trace_of_an_event_omits_other_events(run):
     assert (columns["time_us"][part.in_trace(np.arange(part.rows))] == part["time_us"]).all()
     assert events.of_event(columns, None) is columns
     with pytest.raises(
-        wb.ParameterError, match=r"event is \(3, 0\), which this run does not have.*\(12, 0\), \(12, 1\)"
+        wb.ParameterError, match=r"`event` is \(3, 0\), which this run does not have.*\(12, 0\), \(12, 1\)"
     ):
         events.of_event(columns, (3, 0))
 

@@ -20,6 +20,7 @@ def processes_of(mesh):
     return [process.process for process in mesh.nodes.values()]
 
 
+@pytest.mark.family
 def test_a_small_mesh_publishes_heals_and_ends():
     ring = nx.cycle_graph(4)
     with wb.dps_mesh(ring) as mesh:

@@ -114,7 +114,7 @@ def test_settings_as_keywords_of_a_node_warn():
     assert changed == DPS(filter_bits=64, separators=".")
     with pytest.raises(ParameterError, match=r"'filter_bitz' \(did you mean filter_bits\?\)"):
         wb.dps_node(filter_bitz=64)
-    with pytest.raises(ParameterError, match="besides a protocol"):
+    with pytest.raises(ParameterError, match="cannot be given with `protocol`"):
         wb.dps_node(filter_bits=64, protocol=DPS())
 
 

@@ -198,7 +198,7 @@ def test_digits_other_than_decimal_are_refused_as_a_key(digits):
         ({"dimensions": ("PAYLOAD",)}, "PAYLOAD, a blob"),
         ({"dimensions": ("TEMP 0",)}, 'it must be a key, as in "TEMP"'),
         ({"dimensions": ("TEMP 50 0",)}, "from a lower to a higher value"),
-        ({"dimensions": ("TEMP 0 x",)}, "must be two numbers"),
+        ({"dimensions": ("TEMP 0 x",)}, "after the key, write two numbers"),
         ({"dimensions": (5,)}, "it must be a key"),
         ({"roots": (1.0,)}, "it must name"),
         ({"roots": ({}, {})}, "it must name"),
