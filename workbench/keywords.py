@@ -68,7 +68,7 @@ def checked(target: Target) -> Target:
 
 
 def refuse_unknown(self: Any, name: str) -> Any:
-    """Return a renamed attribute, or raise `UnknownName`: a ``__getattr__`` for classes."""
+    """Return an attribute that was accessed by its former name, or raise `UnknownName`; a class's ``__getattr__``."""
     # Python calls this when ordinary look-up fails. If a property of this name raised, its error is raised again.
     if name.startswith("_") or hasattr(type(self), name):
         return object.__getattribute__(self, name)

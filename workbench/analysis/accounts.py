@@ -74,7 +74,7 @@ _READINGS_PER_CALL = 16
 
 
 class Reading(NamedTuple):
-    """The identity of a reading: the publisher's address, and the sequence number of the publication there."""
+    """The identity of a reading: its publisher's address, and its number among the publications of that node."""
 
     publisher: int
     number: int

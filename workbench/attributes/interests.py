@@ -1,8 +1,10 @@
 """Comparison of two interests: whether their constraints are the same, and whether one lies within the other.
 
-`covers` is the stricter comparison for a sink with two interests: whether one of them brings all data of the other.
+`covers` is the stricter comparison for a sink with two interests: whether the sink gets all data that the second one
+would bring also through the first one, so that the second one is not needed.
 
-Differs from the original in (A16, A20, ... are the numbered gaps of model.py)
+Differs from the original in (the original is the TinyDiffusion design note of 2003; A16 and A20 are gaps in its
+                              description, as numbered in the docstring of `workbench.protocols.diffusion`)
     A16  interests count as the same whatever their INTERVAL, unless INTERVAL constrains data ("INTERVAL LE 5").
     A20  a reinforcement matches an interest if it is at least as constrained as the interest (`is_within`).
 

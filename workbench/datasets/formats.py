@@ -136,10 +136,10 @@ class LineFormat:
 
     @property
     def has_text(self) -> bool:
-        """True if any column is text.
+        """True if any column contains text.
 
-        In such a format a comma may be part of a text, and the byte A0, a no-break space in Latin-1, part of a UTF-8
-        character.
+        If so, a comma is not a decimal comma, as it may be part of a text. The byte A0 is not a no-break space
+        (Latin-1), as it may be part of a UTF-8 character.
         """
         return TEXT in self.columns.values()
 

@@ -94,7 +94,7 @@ class Process:
                 process.kill()
 
     def restart(self) -> None:
-        """Kill the mote if it runs, then start it with empty memory on the same line; its counter `boot` rises by 1."""
+        """Kill the mote if it runs, then start it with empty memory. Its `url` does not change; `boot` rises by 1."""
         with self._restart_lock:
             self.kill()
             with self._process_lock:
@@ -155,7 +155,7 @@ class CProcess(Process):
 
 
 class CortexM3(Process):
-    """A mote that runs the C program of hardware/c on a Cortex-M3 board, which QEMU emulates."""
+    """A mote on a Cortex-M3 board that QEMU emulates; it runs the C program of the folder hardware/c."""
 
     _ports = (0, 0)
 

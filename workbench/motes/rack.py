@@ -105,7 +105,7 @@ def _parse_object(line: str) -> dict[str, Any] | None:
 
 
 def _last_sentence(lines: Sequence[str]) -> str:
-    """Return the error message in a traceback of Python (its last line) or JavaScript (before the calls)."""
+    """Return the error message in a traceback's lines: the last line that is neither blank nor a JavaScript call."""
     messages = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("at ")]
     return messages[-1] if messages else "no reason given"
 

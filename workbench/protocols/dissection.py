@@ -146,7 +146,7 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
 
 
 def refused(text: str, why: str) -> str:
-    """Return a readable field's ``text`` with ``why`` added, the reason why a node refuses the frame."""
+    """Return ``text``, the meaning of a field, with ``why`` added, the reason for which a node refuses the frame."""
     return f"{text} (refused: {why})"
 
 
@@ -248,9 +248,10 @@ class Cutter:
 
     @contextmanager
     def group(self, name: str) -> Iterator[Group]:
-        """Add a field whose children are the fields that the ``with`` block cuts off; an empty block adds no field.
+        """Return a context manager that adds a field; its children are the fields that the ``with`` block cuts off.
 
-        The context manager returns a `Group`, by which the block may set the text of that field.
+        If the block cuts off no fields, nothing is added. ``as`` gives the block a `Group`; its ``text`` becomes the
+        text of the added field.
         """
         group, outer_fields, group_start = Group(), self.fields, self.at
         self.fields = []

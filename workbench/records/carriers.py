@@ -5,8 +5,8 @@ The text is stored in
 PNG       a tEXt chunk with the keyword "workbench-record", in front of the pixels
 SVG       <metadata class="workbench-record">
 PDF       an element <workbench:record> of the page's metadata (XMP), which is not compressed
-page      <script type="application/json" class="workbench-record">, one for the run, and one for each figure of other
-          runs
+HTML      <script type="application/json" class="workbench-record">: one for the run that the page shows, and one for
+          each figure in the page that shows other runs
 Parquet   the key "workbench.record" of the metadata of the file's schema
 
 The functions that read accept any bytes, and return the texts of records. Their DataErrors do not name the file.

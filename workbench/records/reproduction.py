@@ -260,7 +260,7 @@ def _play(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference
 
 
 def _failure(error: Exception) -> Difference:
-    """Return the error of a repeated run as a Difference, since the recorded run was complete."""
+    """Return the difference between a recorded run, which was complete, and its repetition, which ended in an error."""
     return Difference("the run", "complete", " ".join(f"ended by {type(error).__name__}: {error}".split()))
 
 

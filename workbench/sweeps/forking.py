@@ -192,9 +192,10 @@ def _describe_status(status: int) -> str:
 
 
 def serve(handle: int) -> None:
-    """Fork and end point processes on request, until the other end of the socket ``handle`` is closed.
+    """Run the server: start and kill point processes on request, until the other end of its socket is closed.
 
-    This is the main function of the server process. ``handle`` is a file descriptor.
+    This is the main function of the server process. Point processes, which it forks, run points of the sweep.
+    ``handle`` is the socket's file descriptor.
     """
     import pandas  # noqa: F401 (every run needs it; forks find it loaded)
 
@@ -224,9 +225,9 @@ def serve(handle: int) -> None:
 def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
     """Fork a point process, a process that runs points of the sweep and communicates over the socket ``handle``.
 
-    Return (its process number, 0, 0, False): the fields of `_end`, because both results are sent in one format.
-    ``control`` is the server's own socket, which the new process closes. ``shared_memory`` is {process number: memory
-    shared with the process}, to which the new process is added.
+    Return (its process number, 0, 0, False): as many fields as `_end` returns, because the server sends both results in
+    one format. ``control`` is the socket of the server's requests, which the new process closes. ``shared_memory`` is
+    {process number: memory shared with the process}, to which the new process is added.
     """
     point_memory = mmap.mmap(-1, _NUMBER.size + limits.DEADLINE.size)
     _NUMBER.pack_into(point_memory, 0, _NO_POINT)

@@ -348,7 +348,10 @@ class Drawing:
         )
 
     def to_png(self, scale: float = 2, dark: bool = False) -> bytes:
-        """Return the drawing as a PNG file of ``scale`` pixels per px; the file states its resolution."""
+        """Return the drawing as a PNG file, which also states its resolution.
+
+        ``scale``: number of the image's pixels for each px, the drawing's unit of length (1/96 inch).
+        """
         from workbench.views.pixels import png
 
         if not 0 < scale <= 16:

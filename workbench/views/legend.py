@@ -1,7 +1,8 @@
 """Legends: entries side by side, each a sample and its label, and colour bars for scales.
 
-    Sample(mark, look)                   an entry for a layer: its mark, drawn in the style of the look
-    (kind, colour, label)                an entry for pictures without layers: ``kind`` is a key of `SYMBOLS`
+    Sample(mark, look)                   an entry for rows of a layer: their shape (mark) and their style (`Look`)
+    (kind, colour, label)                an entry for a picture not made of layers: ``kind``, a key of `SYMBOLS`, is
+                                         the shape of the sample
     legend_drawing(entries, width)       the legend of a figure
     scales_drawing(scales, width)        colour bars, with texts at both ends
 

@@ -303,7 +303,9 @@ class LayerScene(Scene):
         self.drawing.arrows(ends, head, look.head, **arrow_style)
 
     def _shift_lines(self, ends: np.ndarray, lane: float) -> np.ndarray:
-        """Return lines that end at the edges of nodes instead of their centers, shifted to the right.
+        """Return lines that end at the edges of nodes instead of their centers, shifted to their right-hand sides.
+
+        The right-hand side is that of a traveller from the line's begin to its end.
 
         ends: x0, y0, x1, y1 of each line in px. lane: the shift, as a multiple of a node's diameter.
         """

@@ -64,7 +64,7 @@ def node_layers(recorded: Recorded) -> list[Layer]:
 def filtering(protocol: Any, duration_us: int) -> Table:
     """Return a layer's table with a row for each node that a filter of the protocol lists; each lasts the whole run.
 
-    Filters at all nodes do not list nodes, so they are left out.
+    Filters at all nodes do not list nodes, so they are left out. ``duration_us``: length of the run in µs.
     """
     filters = protocol.parts() if hasattr(protocol, "parts") else []
     nodes = sorted({node for node_filter in filters for node in node_filter.at or ()})
@@ -74,7 +74,8 @@ def filtering(protocol: Any, duration_us: int) -> Table:
 def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[str]]:
     """Return (a table with the kind of mote on which each node runs, the names of these kinds).
 
-    ``kinds``: {node: name of the kind}. The column ``text`` of the table has indices of the names.
+    ``kinds``: {node: name of the kind}. In the table, ``text`` is the index of the node's kind in the list of names.
+    Each row lasts for the whole run, ``duration_us``.
     """
     kind_names = sorted(set(kinds.values()))
     until_us = np.full(len(kinds), duration_us)
@@ -85,11 +86,12 @@ def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[
 def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     """Return (a table of subscriptions, a list of their attributes as texts).
 
-    A subscription lasts until it expires or the node unsubscribes. Columns of the table, beside node and interval:
+    A subscription lasts until it expires, the node unsubscribes, or the run ends (``duration_us``). Columns of the
+    table, beside node and interval:
 
     sequence: the number of the subscription at its node.
     value: the time when it expires, in µs; -1 means never.
-    text: index of its attributes in the list.
+    text: index of its attributes in the list of texts.
     """
     subscription_rows = columns.where(event=("subscribed", "unsubscribed"))
     subscription_keys = row_keys(columns["node"][subscription_rows], columns["sequence"][subscription_rows])

@@ -1,8 +1,8 @@
 """A panel for the filters of a protocol, which change or drop messages on their way through the network.
 
-The user adds, orders and places filters, and sees their effect in a run. The panel is not specific to a protocol: a
-protocol with filters has a parameter with the unit "Filter", and its class attribute ``catalogue`` names the module
-that lists the kinds of filters.
+The user adds and orders filters, chooses their nodes, and sees their effect in a run. The panel works for each protocol
+that has a parameter with the unit "Filter", which contains the filters, and a class attribute ``catalogue``: the name
+of the module that lists the kinds of filters.
 """
 
 from __future__ import annotations

@@ -100,12 +100,13 @@ def over_time(
     until_s: float = 60.0,
     over_runs: bool = False,
 ) -> Any:
-    """Return a table of the number and sum of state values over time, such as the ranks of nodes that decode.
+    """Return a table with the number of states that have a value, and the sum of these values, over time.
 
-    ``traces`` is the result of the function `traces`. A trace row with ``event`` sets the value of a state, which the
-    columns ``of`` identify. A row with the event ``ended`` removes the value (None: values stay). Columns: scenario,
-    time_s (0, every_s, ... until_s), standing (number of states with a value), total (sum of these values). With
-    ``over_runs`` the table has means and percentiles over all runs instead (see `band`).
+    One such state: the rank of a node that decodes. ``traces`` is the result of the function `traces`. A trace row with
+    ``event`` sets the value of a state, which the columns ``of`` identify. A row with the event ``ended`` removes the
+    value (None: values stay). Columns: scenario, time_s (0, every_s, ... until_s), standing (number of states with a
+    value), total (sum of these values). With ``over_runs`` the table has means and percentiles over all runs instead
+    (see `band`).
 
     Ranks per publication: ``over_time(traces, "innovative")``; the mean rank is total / standing. Gradients:
     ``over_time(traces, "gradient_set", "gradient_removed", of=("node", "peer", "origin"))``.

@@ -71,10 +71,10 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _has_changed_list(trail: Trail, step: Step) -> bool:
-    """Return whether the frames lost between the two nodes of ``step`` had different lists of served subscribers.
+    """Return whether the lost frames from ``step.node`` to ``step.neighbor`` listed different subscribers.
 
-    A frame lists the subscribers that other copies serve. Only this list varies in size, so lost frames of different
-    sizes prove that the list has changed. Then the copy for this subscriber may have taken another path.
+    A frame with a copy of the reading lists the subscribers that other copies serve. Only this list varies in size, so
+    frames of different sizes prove that it has changed. Then the copy for this subscriber may have taken another path.
     """
     endpoints = step.node, step.neighbor
     sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == endpoints]
@@ -101,10 +101,11 @@ def _find_end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int
 
 
 def _concerns_waiting_sample(drop: Row, sent: Row) -> bool:
-    """Return whether the trace row ``drop`` is about a sample that waited at its publisher, not about a sent message.
+    """Return whether the trace row ``drop`` is about a sample that waited for an interest, not about a sent message.
 
     Both kinds of drop may have the sequence number 0: a waiting sample has no number yet, and a message may have this
-    number. ``sent``: the trace row "originated" of the reading's message.
+    number. The drop of a waiting sample is logged by the publisher, without a peer, and not at the time at which the
+    message was sent. ``sent``: the trace row "originated" of the reading's message.
     """
     return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
 

@@ -717,11 +717,12 @@ class DiffusionNode(Node):
         return any([is_match(entry.attributes, attributes, self.matching) for entry in self.cache.entries])
 
     def _aggregate(self, samples):
-        """Combine the first sample, and the following ones that fit and have the same sinks, in one message.
+        """Combine the first sample with the samples after it, as many as may share its message.
 
         Return (numbers of the combined samples, attributes of the message, remaining samples). ``samples``: a list of
-        (number, attributes, sinks for which the sample is too early). A sink splits an aggregate where its first key
-        repeats. So a sample that contains its first key twice is sent alone, and so is a sample with constraints. See
+        (number, attributes, sinks for which the sample is too early). The first sample that does not fit, that has
+        other such sinks or another first key, and all samples after it remain. Sinks split a message where its first
+        key repeats, so a sample that contains its first key twice is sent alone. So is a sample with constraints. See
         A26 in the docstring of `workbench.protocols.diffusion`.
         """
         number, attributes, early_sinks = samples[0]

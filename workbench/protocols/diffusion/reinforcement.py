@@ -6,7 +6,8 @@ Theory of operation
     neighbor from which it received the source's data first. So the message travels to the source hop by hop, and from
     then on data takes this path in reverse.
 
-Differs from the original in
+Differs from the original in (the original is the TinyDiffusion design note of 2003; A20 and A21 are gaps in its
+                              description, as numbered in the docstring of `workbench.protocols.diffusion`)
     A20  a reinforcement is accepted if its constraints lie within a cached interest (`attributes.is_within`). With
          equal constraints it changes the order of that interest's gradients. With stricter constraints it gets an
          entry of its own. Any other reinforcement is dropped.

@@ -69,7 +69,7 @@ class Acknowledgements:
         self._context.send(neighbor, encoded_acknowledgement)
 
     def receive(self, message: wire.Acknowledgement, frame: bytes, neighbor: Neighbor) -> None:
-        """Handle an acknowledgement from a neighbor: deliver it to a series of this node, or forward it."""
+        """Handle an acknowledgement from a neighbor: deliver it if this node is the publisher, else forward it."""
         series = self._own_series.get(message.publication_id)
         if series is not None and message.acknowledged <= series.sequence:
             self._open_and_deliver(message, series, neighbor)

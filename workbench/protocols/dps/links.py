@@ -313,9 +313,10 @@ class Links:
         return True
 
     def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool) -> bool:
-        """Return whether a message has needs, but its change would leave the neighbor without interests.
+        """Return whether a message's change would leave the neighbor without interests, although the message has needs.
 
-        ``is_repetition``: whether the message was received before, so that the stored interests include its change.
+        Only a node with interests has needs. ``is_repetition``: whether the message was received before, so that the
+        stored interests include its change.
         """
         if message.needs == NO_NEEDS:
             return False

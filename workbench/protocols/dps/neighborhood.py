@@ -12,9 +12,10 @@ Theory of operation
     time grows with the number of neighbors, as they share the channel. When a requested link ends, the next neighbor
     replaces it.
 
-    The *scout* keeps the mesh connected. It is one more link, tried with all other neighbors in turn. If it is muted,
-    its neighbor is connected already: after about ``recheck_s`` it ends, and the scout tries the next one. If it is
-    active, it connects two parts, and stays.
+    The *scout* keeps the mesh connected. It is one more link, tried with all other neighbors in turn. If nodes detect
+    that it closes a loop, by their *mesh ids* (mesh_ids.py), it is *muted* and carries no publications: its neighbor is
+    connected already. After about ``recheck_s`` it ends, and the scout tries the next neighbor. Otherwise the link is
+    *active*: it connects two parts of the mesh, and stays.
 
     In a crowd links also behave differently (`Context.is_crowded`). Keep-alives, repetitions and rechecks are rarer the
     more neighbors there are (`rules.times_of`), and only one end of a link sends keep-alives. Interests of muted
@@ -159,7 +160,7 @@ class Neighborhood:
             self._request_at_us[neighbor] = now + int(self._settings.relink_s * rules.SECOND_US)
 
     def _choose_neighbors(self, now: int) -> None:
-        """Choose the best neighbors, and plan the requests of links with them and of the first trial link."""
+        """Choose the best neighbors, and plan when to request a link with each, and the scout's first (trial) link."""
         self._choose_at_us = None
         self._has_chosen_neighbors = True
         self._next_index = self._settings.best_links

@@ -185,11 +185,11 @@ def has_begun_anew(
 ) -> bool:
     """Return whether a subscription message shows that a linked neighbor gave the link up, or restarted.
 
-    Such a message has all interests and does not repeat an earlier message.
+    Such a neighbor sends all its interests, not a change of them, in a message that is not a repetition.
 
     flags, revision   flags and sequence number of the message
     newest            highest revision received before; 0 before the first message
-    is_acknowledging  this node waits for an answer to its own acknowledgement, which has interests
+    is_acknowledging  this node waits for an answer to an acknowledgement that contained its own interests
     stays_muted       the link is muted (closes a loop), and the neighbor's mesh id still shows the loop
     link_is_settled   result of `is_settled`. The neighbor's first message (``newest`` 0) over a settled link shows that
                       the neighbor had no link
@@ -227,9 +227,9 @@ def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, i
 
 
 def hops_of(mesh_id: int) -> int:
-    """Return the number of hops of a mesh id; 0 for an id of a C node, which does not count hops.
+    """Return the number of hops that a mesh id has made, its lowest byte; 0 if the id does not count hops.
 
-    A C node is a node of the reference implementation.
+    Ids that count hops have a mark; ids of C nodes (nodes of the reference implementation) lack it.
     """
     return (mesh_id & 0xFF) if (mesh_id & _MARK_MASK) == MARK else 0
 

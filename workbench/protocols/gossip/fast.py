@@ -279,7 +279,7 @@ def publish(core, state, i, content, number, now):
 
 @hot
 def receive(core, state, i, sender, message, ttl, broadcast, now):
-    """Process a piece that node ``i`` receives from node ``sender``.
+    """Process a piece (a part of a publication) that node ``i`` receives from node ``sender``.
 
     A duplicate is dropped. A new piece is stored and forwarded with the node's forwarding probability.
     """

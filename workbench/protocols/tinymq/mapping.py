@@ -129,11 +129,11 @@ class Mapping:
         return self._join_parts([high for _, high in box])
 
     def clip(self, box, region):
-        """Return a region in which the lowest string of each interval is raised to the first string of the box.
+        """Return a region without the strings that come before the first string of the box in each of its intervals.
 
-        Intervals that contain no string of the box are removed. The highest strings of the other intervals do not
-        change, so an interval may still contain strings outside the box. A region is a tuple of intervals (lowest,
-        highest string).
+        A region is a tuple of intervals (lowest string, highest string). Each interval then begins with a string of the
+        box; an interval without such a string is removed. Its highest string does not change, so later strings of an
+        interval may still be outside the box.
         """
         clipped_intervals = []
         for interval_start, interval_end in region:

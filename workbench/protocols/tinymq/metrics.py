@@ -95,7 +95,7 @@ def query_metrics(run: Run) -> dict[str, float]:
 
 
 def load_metrics(run: Run) -> dict[str, float]:
-    """Return the metrics of events: frames per reading, in the whole network and at the busiest node."""
+    """Return the metrics of load: frames per published event, in the whole network and at the busiest node."""
     trace_columns = Columns(run.trace)
     event_count = len(trace_columns.where(event="originated", message="event"))
     sent_rows = trace_columns.where(event="sent", message="event")

@@ -65,10 +65,10 @@ def times(settings):
 def may_be_parent(epoch, newest_epoch, is_child, key_length):
     """Return whether a neighbor with a key in a tree may become this node's parent there.
 
-    ``epoch``: the root's counter, as the neighbor announces it; ``newest_epoch``: the newest that this node has had in
-    the tree. The nodes below this node have no newer epoch, as epochs come through this node, so no cycle can arise.
-    ``is_child``: whether the neighbor names this node as its parent. ``key_length``: the length of the neighbor's key
-    in bits.
+    The neighbor's epoch must be newer than ``newest_epoch``, the newest that this node has had in the tree. The
+    neighbor must not be a child, which names this node as its parent. Its key, of ``key_length`` bits, must be shorter
+    than LONGEST_KEY. An epoch is the root's counter, as the neighbor announces it. The nodes below this node have no
+    newer epoch, as epochs come through this node, so no cycle can arise.
     """
     return epoch > newest_epoch and not is_child and key_length < LONGEST_KEY
 

@@ -277,8 +277,9 @@ def is_busy(core, i, now):
 def interference(core, arc, i, sender, sent, start, finish):
     """Return the `Reason` why another transmission in [start, finish) makes node ``i`` miss a frame, or NO_REASON.
 
-    ``arc``: from the sender to the node. ``sent``: when the sender's transmission began; with low-power listening, it
-    begins before ``start``, when the copy begins that the node receives.
+    ``arc``: from the sender to the node. ``start``, ``finish``: begin and end of the copy of the frame that the node
+    receives. ``sent``: when the sender's transmission began; this may be earlier than ``start`` with low-power
+    listening, where a transmission consists of many copies.
     """
     reason = NO_REASON
     audible_index = core.first_audible[i]

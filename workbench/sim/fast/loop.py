@@ -321,10 +321,10 @@ def _update_radio(core, frame, heard, now):
 
 
 def _make_report_links(link_quality: Callable | None) -> Any:
-    """Return a compiled function that reports to a node the delivery ratios of its links, or plans its first beacon.
+    """Return a compiled function that reports to a node the delivery ratios of its links.
 
-    ``link_quality``: the protocol's function that takes these ratios. If it is None, the returned function does
-    nothing.
+    If nodes learn the ratios from beacons, this function plans the node's first beacon instead. ``link_quality``: the
+    protocol's function that takes these ratios. If it is None, the returned function does nothing.
     """
     if link_quality is None:
 

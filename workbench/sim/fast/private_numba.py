@@ -70,7 +70,7 @@ class Part(JITCodeLibrary):
 
 
 class Whole(Part):
-    """The LLVM code of the outermost function of a loop, linked with all functions that it calls."""
+    """The LLVM code of a loop: the function that Python calls, linked with all functions that it calls."""
 
     def _ensure_finalized(self) -> None:
         if not self._finalized:

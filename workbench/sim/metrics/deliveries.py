@@ -1,9 +1,9 @@
 """Metrics of delivery: the samples that subscriptions expected, those that arrived, latency and stretch.
 
 Theory of operation
-    For each text of a subscription, the number of matching samples of each publication is computed once. A subscription
-    expects the samples of publications in its *active intervals* (it exists and its node is up), except those that
-    were withheld or filtered out. Sinks that are
+    Subscriptions with the same attributes share a *text*, and so do publications. For each pair of texts, the number of
+    samples in the publication that match is computed once. A subscription expects the samples of publications in its
+    *active intervals* (it exists and its node is up), except those that were withheld or filtered out. Sinks that are
     reachable from the same nodes share the numbers.
 
 Cost
@@ -155,7 +155,11 @@ def _make_metrics(
 
 
 def samples_of(subscriptions: Subscriptions, publications: Publications, matching: Matching) -> list[np.ndarray]:
-    """Return for each subscription text an array with the number of matching samples of each publication text."""
+    """Return the number of samples in each publication text that match each subscription text.
+
+    Subscriptions, and publications, with the same attributes share a text. The result has an array for each
+    subscription text, with an element for each publication text.
+    """
     sample_counts = []
     for subscription_text, indices in zip(
         subscriptions.texts, matching.candidates(subscriptions.texts, publications.texts), strict=True

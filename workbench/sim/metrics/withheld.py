@@ -32,7 +32,7 @@ class Withheld(NamedTuple):
         return find_last((subscription, publication), tuple(self)) >= 0
 
     def union(self, other: Withheld) -> Withheld:
-        """Return the pairs that are in this set or in ``other``, each once."""
+        """Return the pairs (subscription, publication) that are in this set or in ``other``, each once."""
         is_new = ~self.has(*other)
         return Withheld(*(np.append(column, further[is_new]) for column, further in zip(self, other, strict=True)))
 

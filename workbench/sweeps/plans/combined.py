@@ -182,7 +182,7 @@ def crossed(outer: Any, inner: Any) -> Design:
 def union(first: Any, second: Any) -> Design:
     """Return ``first | second``: all points of both plans; a point in both occurs once.
 
-    Raises ScenarioError if the plans do not vary the same parameters.
+    Raises ScenarioError if one plan varies a parameter (a path such as "protocol.ttl") that the other does not vary.
     """
     first, second = design_of(first), design_of(second)
     for design, other_design in ((first, second), (second, first)):

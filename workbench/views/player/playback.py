@@ -79,11 +79,12 @@ def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Pl
 def _knots_in_gaps(
     times: np.ndarray, gap: np.ndarray, units: np.ndarray, frame_us: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (times, units) of additional knots inside long gaps: 4, 16, 64, ... frame durations after their begin.
+    """Return (times, units) of additional knots inside long gaps: 4, 16, 64, ... frame durations after a gap's begin.
 
-    A knot assigns a playback time to a simulated time. Units of playback time are scaled to seconds later.
+    A knot assigns a playback time to a simulated time. Playback times are in units of the logarithm of gaps (see the
+    module's docstring), which `make_clock` converts to seconds.
 
-    times, units: the simulated time in µs and the playback time in units of the present knots.
+    times, units: simulated time in µs and playback time of the knots at the begins and ends of frames.
     gap: the time in µs from each knot to the next knot.
     frame_us: the median duration of a frame.
     """

@@ -1,9 +1,11 @@
 """The state of coded diffusion in the fast engine: the memory of all nodes as arrays, built from a scenario.
 
-Events are numbered from 0 in the order of publishing. A generation, a node's state of an event that it decodes or
-stores, is a row of ``generations`` and an element of ``matrices``. All nodes share one array of generations, numbered
-from 1. A row of ``pairs`` (16 bytes) is the state of an event at a node. Rows of events that no node has heard
-take address space, but no memory.
+Events are numbered from 0 in the order of publishing. ``pairs`` has an element (16 bytes) for each event and node: when
+the node last heard or sent it, whether the node remembers it and ever held it, and the number of its generation, if
+any. Elements of events that no node has heard take address space, but no memory.
+
+A generation is a node's state for an event that it decodes or stores: a row of ``generations`` and an element of
+``matrices``. All nodes share one array of generations, numbered from 1.
 """
 
 from __future__ import annotations

@@ -169,9 +169,9 @@ class Progress:
         return {node for node, since_us in self.held_us.items() if since_us <= time_us}
 
     def coverage(self, nodes: int, ages_s: Sequence[float]) -> np.ndarray:
-        """Return the share of ``nodes``, the number of all nodes, that hold the event at each age.
+        """Return the share of a run's nodes that hold the event, for each of its ages in ``ages_s``, as an array.
 
-        ``ages_s``: ages of the event in seconds since its publication. The result is an array of the same length.
+        ``nodes``: number of nodes in the run. ``ages_s``: times since the event was published, in seconds.
         """
         times_us = self.made_us + np.asarray(ages_s, dtype=float) * 1e6
         sorted_times_us = np.sort(np.array(list(self.held_us.values()), dtype=np.int64))

@@ -135,7 +135,8 @@ def matches_own(state, i, list_id):
 def _mark_excluded(state, i, message, listed_count):
     """Mark the sinks that get no copy of a message from node ``i``, in ``state.skip_stamp``.
 
-    These are the message's source, node ``i``, and the first ``listed_count`` elements of ``state.served_else``.
+    These are the message's source, node ``i``, and the sinks that are served otherwise: the first ``listed_count``
+    elements of ``state.served_else``.
     """
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp

@@ -76,8 +76,9 @@ def _remove(state, i, index):
 def find_early_sinks(core, state, i, wanted, published_us, now):
     """Find the sinks that must not get a sample yet, because of their INTERVAL, and report each as an event.
 
-    ``wanted``: index of the sample in ``state.wanted``; the sinks are stored in ``state.early_sinks`` at the same
-    index. ``published_us``: when the sample was published (µs). Return whether the sample is due for any other sink.
+    ``wanted``: index of the sample in ``state.wanted``, the samples that match an interest; the sinks are stored in
+    ``state.early_sinks`` at the same index. ``published_us``: when the sample was published (µs). Return whether the
+    sample is due for any other sink.
     """
     sample = state.wanted[wanted]
     # Sinks that are due have this stamp in ``skip_stamp``, sinks for which it is too early in ``sink_stamp``.

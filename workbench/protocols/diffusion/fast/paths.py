@@ -21,9 +21,10 @@ def clear_data_gradients(state, block):
 
 @compiled
 def update_data_gradient(core, state, now, i, block, message, source, neighbor, list_id):
-    """Record that new data of a source came from a neighbor; return the index of the source's data gradient.
+    """Record that new data of a source came from a neighbor; return the index in ``block`` of its data gradient.
 
-    ``block``: the group of data gradients of one interest. If it is full, its oldest data gradient is dropped.
+    ``block``: row of ``state.data_gradients`` with the data gradients of one interest, one for each source. If the row
+    is full, its oldest data gradient is dropped.
     ``list_id``: the attribute list of the data.
     """
     index = _index_of_source(state, block, source)

@@ -1,7 +1,8 @@
-"""The key options of ``workbench dps``, and the conversion of their values to a node's `Security`.
+"""The options of ``workbench dps`` for keys, and the conversion of their values to a node's `Security`.
 
-``-x`` takes the numbers of the C implementation's example programs: 0 neither encrypted nor signed, 1 shared keys
-(A256KW), 2 key pairs (ECDH-ES+A256KW, and signed), 3 signed only. Key management that these programs lack has a name.
+The option ``-x`` selects how publications are protected. Its numbers are those of the C implementation's example
+programs: 0 neither encrypted nor signed, 1 encrypted with shared keys (A256KW), 2 encrypted with key pairs
+(ECDH-ES+A256KW) and signed, 3 signed only. These programs lack the two ways that have names, "implicit" and "direct".
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def is_less(high, low, than_high, than_low):
 
 @compiled
 def set_mark(low):
-    """Return the low word of a mesh id with its hops set to 0, and with the mark of ids that count hops."""
+    """Return the low word of a mesh id with the lowest byte (hops) set to 0, and the two bytes above it to the mark."""
     return ((low >> _MARKED_BITS) << _MARKED_BITS) | _MARK
 
 

@@ -316,9 +316,10 @@ class Discovery:
         return discoveries
 
     def _remember(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
-        """Store the sender of an announcement; return whether the sender may subscribe to a publication of this node.
+        """Store the sender of an announcement; return whether its subscriptions may match a publication of this node.
 
-        ``publication_id``: publication id of the sender's announcements; ``neighbor``: address of the sender.
+        ``publication_id``: the id that all announcements of the sender share, as an announcement is a publication;
+        ``neighbor``: address of the sender.
         """
         known_node = self._known_nodes.pop(publication_id, None)
         if known_node is not None and len(known_node.neighbor) != len(neighbor):

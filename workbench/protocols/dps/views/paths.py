@@ -244,10 +244,12 @@ def _publication_indices(columns: Columns, rows: np.ndarray, wanted: Sequence[Pu
 
 
 def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
-    """Return the frames of the publications in ``wanted`` in the order of sending, as a table like `Steps.hops`.
+    """Return a table of the frames of the publications in ``wanted`` and of their acknowledgements.
 
-    look     kind of hop: `REPEATED_HOP` for every publication that arrived (`_hops` corrects the first arrivals),
-             `ACKNOWLEDGED_HOP` for an acknowledgement that arrived, `LOST_HOP` for all other frames
+    The table has the columns of `Steps.hops`, and a row for each sent frame, in the order of sending.
+
+    look     kind of hop: `REPEATED_HOP` for a publication's frame that arrived (`_hops` corrects the first arrivals),
+             `ACKNOWLEDGED_HOP` for an acknowledgement that arrived, `LOST_HOP` for a frame that did not arrive
     from_us  time of arrival or loss (µs)
     """
     frame_rows = columns.where(event=("sent", "received"), message=(PUBLICATION, ACKNOWLEDGEMENT))

@@ -160,9 +160,11 @@ _MESSAGE_HEADS = {
 
 
 def encode(message: Message) -> bytes:
-    """Return the bytes of a message; its fields ``protected`` and ``body``, unless empty, are used unchanged.
+    """Return the encoded bytes of a message.
 
-    Raises EncodeError if a field is out of range.
+    A received publication or acknowledgement keeps the bytes of its protected map (``protected``) and of its fifth item
+    (``body``). These are used unchanged; if empty, they are encoded from the message's other fields. Raises EncodeError
+    if a field is out of range.
     """
     encoded_protected = encoded_body = unprotected = _EMPTY
     if isinstance(message, Acknowledgement):

@@ -132,8 +132,9 @@ def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
 def clause(scenario: Any, account: Any) -> str | None:
     """Return a clause of an explanation's sentence that describes the cause "not_matched" or "no_place".
 
-    "not_matched": the rendezvous node had no matching query when the event came; "no_place": a node had no key in any
-    tree. ``account``: a record of the missing reading's cause, node and time. Returns None for other causes.
+    "not_matched": the rendezvous node had no matching query when the event came; "no_place": a node kept the message,
+    because the node had no key (position) in any tree. ``account``: a record of the missing reading's cause, node and
+    time. Returns None for other causes.
     """
     node, arrival_time = account.node, seconds(account.time_us)
     if account.cause == "not_matched":

@@ -4,9 +4,9 @@ A copy is the event on its path in one tree, or the event's notification to one 
 
 Theory of operation
     A rendezvous node makes the notifications of an event in the order of its sinks, and logs a row "forwarded" for
-    each. A node sends frames in the order in which it made them, so a row "sent" belongs to the node's first waiting
-    frame. The rows that the receiver of this frame logs next belong to the same copy. A frame that the radio retries
-    is the last in the radio's queue, or with carrier sense the first.
+    each. A node sends frames in the order in which it made them, so a row "sent" belongs to the first frame in
+    the node's queue. The rows that the receiver of this frame logs next belong to the same copy. If the radio retries a
+    frame, it puts the frame at the end of its queue, or with carrier sense at the front.
 
     A row may belong to several copies if the order of a node's frames is not known: after a message had to wait, or if
     a frame may have been sent again because an acknowledgement was lost. From then on any frame of the node may belong

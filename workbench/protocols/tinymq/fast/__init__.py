@@ -127,8 +127,8 @@ def unsubscribe(core, state, i, subscription, now):
 def receive(core, state, i, sender, message, header, broadcast, now):
     """Process a frame that node ``i`` receives from node ``sender``.
 
-    ``message``: row of the frame's message; ``header``: the frame's number and direction, and whether it requests an
-    ack; ``broadcast``: whether the frame is a broadcast.
+    ``message``: row of the frame's message; ``header``: the frame's sequence number, its direction (`direction_of`) and
+    whether it requests an ack, as one integer; ``broadcast``: whether the frame is a broadcast.
     """
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(header), now)
 
@@ -137,8 +137,8 @@ def receive(core, state, i, sender, message, header, broadcast, now):
 def sent(core, state, i, receiver, message, header, ok, now):
     """Process the radio's report about a unicast frame of node ``i``.
 
-    ``ok``: whether the radio of ``receiver`` acknowledged the frame; ``header``: the frame's number and direction, and
-    whether it requests an ack.
+    ``ok``: whether the radio of ``receiver`` acknowledged the frame; ``header``: the frame's sequence number, its
+    direction (`direction_of`) and whether it requests an ack, as one integer.
     """
     if state.uses_reports:
         _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(header), np.int64(ok), now)

@@ -98,11 +98,11 @@ def _shortcut_key(state, link, offset, tree):
 def _add_shortcuts(state, i, position, box, count):
     """Add a part of a message for each neighbor that is nearer than the parent to some of the strings in OUTSIDE.
 
-    Row OUTSIDE of ``scratch`` has the strings of the message's region that do not begin with node ``i``'s key. A
-    neighbor is nearer to a string if its key is a prefix of the string and longer than the parent's key. The strings of
-    an added part are removed from OUTSIDE. Keys that begin with this node's key need no check: they are prefixes of no
-    string in OUTSIDE. ``position``: row of the node's position in the tree; ``count``: the number of parts before; the
-    result is the number of parts now.
+    A node's universe has all strings that begin with its key. Row OUTSIDE of ``scratch`` has the strings of the
+    message's region that are outside of node ``i``'s universe. A neighbor is nearer to a string if its key is a prefix
+    of the string and longer than the parent's key. The strings of an added part are removed from OUTSIDE. Keys that
+    begin with this node's key need no check: they are prefixes of no string in OUTSIDE. ``position``: row of the node's
+    position in the tree; ``count``: the number of parts before; the result is the number of parts now.
     """
     position_record, offset = state.positions[position], position - i * state.positions_per_node
     parent_length = state.keys[state.keys[position_record.key].parent].length
