@@ -1,9 +1,9 @@
 """Notebooks as tests: the short ones in `make test`, all of them in `make test-all`.
 
-A notebook with small values is two tests: one with these, and one with the parameters as written, which has the marker
-`family`. The small values are in the metadata of the cell of parameters, and nbmake assigns them after that cell
-(`nbmake.mock`); readers and `make notebooks` use the parameters as written. A notebook of `LONG` has the marker
-`family` too: `make test` only checks the names that it uses (tests/project/test_notebooks.py).
+A notebook with small values is two tests: one with these, unless it is in `LONG`, and one with the parameters as
+written, which has the marker `family`. The small values are in the metadata of the cell of parameters, and nbmake
+assigns them after that cell (`nbmake.mock`); readers and `make notebooks` use the parameters as written. A notebook of
+`LONG` has the marker `family` too: `make test` only checks the names that it uses (tests/project/test_notebooks.py).
 """
 
 import nbformat
@@ -71,7 +71,14 @@ def pytest_collect_file(file_path, parent):
 
 
 def pytest_collection_modifyitems(items):
-    """Give long notebooks the marker `family`."""
+    """Give long notebooks the marker `family`, and run each of them once: at full size if it has small values, too."""
+    full_paths = {item.path for item in items if isinstance(item, FullNotebook)}
+    items[:] = [
+        item
+        for item in items
+        if isinstance(item, FullNotebook)
+        or not (isinstance(item, NotebookItem) and item.path.name in LONG and item.path in full_paths)
+    ]
     for item in items:
         if isinstance(item, NotebookItem) and item.path.name in LONG:
             item.add_marker("family")

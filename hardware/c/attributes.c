@@ -125,7 +125,7 @@ static bool is_same_value(struct attribute one, struct attribute other)
 {
     if (!IS_BLOB(one.key))
         return one.number == other.number;
-    return one.length == other.length && memcmp(one.blob, other.blob, one.length) == 0;
+    return one.length == other.length && (one.length == 0 || memcmp(one.blob, other.blob, one.length) == 0);
 }
 
 /* Matching */
