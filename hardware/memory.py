@@ -117,9 +117,10 @@ def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filli
     """Return the bytes of nodes, each given as a call of a function in filling.py: "full_node(max_data=5)"."""
     files = mote_files() | dict([compile_file("filling.py", HERE / f"{filling}.py")])
     modules = ", ".join(file.name.replace("/", ".") for file in loaded_files(loaded))
-    pieces = [f"import {modules}, filling\nnode = None", *(f"node = filling.{node}" for node in nodes)]
-    before, *after = interpreter.measure(files, pieces)
-    return [allocated - before for allocated in after]
+    # One interpreter for each: the collector may keep a node alive to which an old value on the stack still points.
+    begin = f"import {modules}, filling\nnode = None"
+    allocated_B = [interpreter.measure(files, (begin, f"node = filling.{node}")) for node in nodes]
+    return [after - before for before, after in allocated_B]
 
 
 def settings_table() -> list[Setting]:

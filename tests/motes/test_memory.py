@@ -24,8 +24,7 @@ def test_memory_grows_with_the_entries_as_the_table_predicts():
     table = {setting.name: setting for setting in memory.settings_table()}
     assert list(table) == list(memory.SIZES)
     assert all(8 <= setting.entry_B <= 1000 for setting in table.values())
-    # One interpreter each: MicroPython's collector may keep a node alive to which an old value on the stack points.
-    (more,), (less,) = (memory.nodes_B(memory.full_node({"max_data": size})) for size in (30, 20))
+    more, less = memory.nodes_B(memory.full_node({"max_data": 30}), memory.full_node({"max_data": 20}))
     assert more - less == pytest.approx(10 * table["max_data"].entry_B, rel=0.5)
 
 

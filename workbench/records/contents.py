@@ -48,18 +48,21 @@ class Contents(NamedTuple):
     records    the records of runs (scenarios and results) in the file
     trace      the trace of a run, or None if the file does not have one
     results    the paths of the Parquet files of a sweep
+    scenario   the JSON object of a file that is a scenario without a run's results; None for any other file
     """
 
     kind: str
     records: tuple[dict[str, Any], ...] = ()
     trace: pa.Table | None = None
     results: tuple[Path, ...] = ()
+    scenario: Mapping[str, Any] | None = None
 
 
 def read_contents(path: Path) -> Contents:
     """Read a file or folder and return its contents.
 
-    Raises DataError if the file is damaged or does not contain a record of runs. The message does not name the file.
+    Raises DataError if the file is damaged, or contains neither a record of runs nor a scenario. The message does not
+    name the file.
     """
     try:
         return _read_folder(path) if path.is_dir() else _read_file(path)
@@ -71,7 +74,8 @@ def _read_folder(path: Path) -> Contents:
     if (path / "record.json").is_file():
         trace = path / "trace.parquet"
         record = _read_file(path / "record.json")
-        return Contents("folder of a run", record.records, _read_file(trace).trace if trace.is_file() else None)
+        rows = _read_file(trace).trace if trace.is_file() else None
+        return Contents("folder of a run", record.records, rows, scenario=record.scenario)
     result_paths = tuple(
         result for result in sorted(path.rglob("*.parquet")) if not _is_hidden(result.relative_to(path))
     )
@@ -108,7 +112,7 @@ def _read_file(path: Path) -> Contents:
     except UnicodeDecodeError:
         raise DataError(f"the file is not a PNG, SVG, PDF, HTML or Parquet file; {_NO_RECORD}") from None
     if file_text.lstrip().startswith("{"):
-        return Contents("record", (_parse_record(file_text),))
+        return _read_json(file_text)
     kind = "SVG" if "<svg" in file_text[:1024] else "page"
     if "<" not in file_text[:1024]:
         raise DataError(f"the file is not a PNG, SVG, PDF, HTML or Parquet file; {_NO_RECORD}")
@@ -129,14 +133,14 @@ def _parse_records(texts: list[str]) -> tuple[dict[str, Any], ...]:
     return tuple(from_text(text) for text in texts)
 
 
-def _parse_record(text: str) -> dict[str, Any]:
+def _read_json(text: str) -> Contents:
     try:
-        record_values = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise DataError("the file is not valid JSON: it is damaged or cut short") from None
-    if isinstance(record_values, dict) and record_values.get("format") == SCENARIO:
-        raise DataError("the file is a scenario without a run's results; play it with `workbench run`")
-    return from_text(text)
+    if isinstance(document, dict) and document.get("format") == SCENARIO:
+        return Contents("scenario", scenario=document)
+    return Contents("record", (from_text(text),))
 
 
 # Parquet

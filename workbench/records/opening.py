@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from workbench.errors import DataError, WorkbenchError
 from workbench.keywords import checked
 from workbench.records.contents import read_contents
 from workbench.records.reproduction import build_scenario
-from workbench.sim.file_format import FORMAT
 from workbench.sim.scenario import Scenario
 
 
@@ -32,10 +30,10 @@ def open_scenario(path: str | Path) -> Scenario:
 
 
 def _open(path: Path) -> Scenario:
-    document = _scenario_document(path)
-    if document is not None:
-        return Scenario.from_json(json.dumps(document))
-    for record in read_contents(path).records:
+    file = read_contents(path)
+    if file.scenario is not None:
+        return Scenario.from_json(json.dumps(file.scenario))
+    for record in file.records:
         runs = record.get("runs") if record.get("of") == "runs" else [record] if record.get("of") == "run" else None
         if isinstance(runs, list) and runs and isinstance(runs[0], Mapping):
             return build_scenario(runs[0].get("scenario"), record)
@@ -43,14 +41,3 @@ def _open(path: Path) -> Scenario:
         "the file has no record of a run; a file of a sweep has a scenario in each row: "
         "pass the text in the column document to Scenario.from_json"
     )
-
-
-def _scenario_document(path: Path) -> Any:
-    """Return the JSON object of a scenario file; None for any other file."""
-    if path.suffix.lower() != ".json" or not path.is_file():
-        return None
-    try:
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return document if isinstance(document, Mapping) and document.get("format") == FORMAT else None

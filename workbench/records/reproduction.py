@@ -140,6 +140,8 @@ def reproduce(
 
 def _reproduce(path: Path, engine: str, most: int | None, progress: Progress) -> Reproduction:
     file = contents.read_contents(path)
+    if file.scenario is not None:
+        raise DataError("the file is a scenario without a run's results; play it with `workbench run`")
     reproduction = Reproduction(path, file.kind)
     if file.results:
         run_count = min(contents.number_of_rows(file), sys.maxsize if most is None else most)

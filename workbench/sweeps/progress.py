@@ -69,7 +69,8 @@ class NotebookBar(Display):
     def close(self, summary: str) -> None:
         """Replace the bar by the summary as text, because a saved notebook cannot show the bar."""
         self._shown.update({"text/plain": summary}, raw=True)
-        self._box.close()
+        for widget in (*self._box.children, self._box):
+            widget.close()
 
 
 def display_for(wanted: bool | None) -> Display:

@@ -98,7 +98,7 @@ class Attributes(Panel):
 
     @property
     def allows_constraints(self) -> bool:
-        """Whether the attributes may be constraints: in a publication, only if the protocol allows them."""
+        """True if the attributes may be constraints; in a publication, the protocol has to allow them."""
         return self.kind != PUBLICATION or _allows_constrained_data(self.protocol)
 
     def draw(self, value: str) -> None:

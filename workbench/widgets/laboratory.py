@@ -58,9 +58,9 @@ _ENDED = (
     "the cell again to continue with the same scenario.</p>"
 )
 _CLOSING_S = 5.0  # a cancelled run ends at its next progress check
-# Action of the map's buttons -> kind of item in the workload.
 # When the list of players is sent again to a page that has not shown one: seconds after the run, then after each other.
 _RESEND_S = (1, 2, 4, 8, 16, 32)
+# Action of the map's buttons -> kind of item in the workload.
 _KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "publish": "publish", "fail": "outage"}
 _open: dict[str, Lab] = {}
 

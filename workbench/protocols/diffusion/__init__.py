@@ -62,7 +62,7 @@ Merged interests
     interest only. An explicit ``reinforce`` of a covered subscription is a further constrained reinforcement of the
     wider interest, which relays accept (A20).
 
-    An interest that becomes covered after it was flooded is no longer refreshed, and its gradients expire. They are not
+    If an interest becomes covered after it was flooded, its refreshes end and its gradients expire. They are not
     cancelled: that would cost a flood, and a node that missed the flood of the wider interest would have no gradient
     until the next refresh (grid of 100 nodes with the radio ``cc2420``: 1.6 % of the readings of the next minute are
     lost instead of 0.2 %). Meanwhile a reading may take two paths; the sink delivers it once. If the wider interest is
@@ -279,7 +279,7 @@ class Diffusion(Protocol):
 
     @property
     def allows_constrained_data(self):
-        """Whether publications may have constraints: the parameter ``matching`` is "two-way"."""
+        """True if publications may have constraints, because the parameter ``matching`` is "two-way"."""
         return self.matching == "two-way"
 
     def measured_keys(self):

@@ -272,7 +272,7 @@ class DiffusionNode(Node):
     def _flood_interests(self, now):
         """Flood this node's own interests that are not flooded yet, except those that another own interest covers.
 
-        A covered interest is no longer refreshed. See A16 in the docstring of `workbench.protocols.diffusion`.
+        The refreshes of a covered interest end. See A16 in the docstring of `workbench.protocols.diffusion`.
         """
         for own in self.own_interests:
             if self.settings.merge_interests and self._is_covered(own):
@@ -288,25 +288,27 @@ class DiffusionNode(Node):
 
         If two interests request the same data and end at the same time, the result is True only for the newer one.
         """
-        is_older = True
         strict = self.matching == "strict"
-        for other in self.own_interests:
-            if other is own:
-                is_older = False
-                continue
-            ends = [
-                max(
-                    [
-                        FOREVER_US if subscription.expires_us is None else subscription.expires_us
-                        for subscription in self.subscriptions.of(interest)
-                    ]
-                )
-                for interest in (other, own)
-            ]
+        ends_us = [
+            max(
+                [
+                    FOREVER_US if subscription.expires_us is None else subscription.expires_us
+                    for subscription in self.subscriptions.of(interest)
+                ]
+            )
+            for interest in self.own_interests
+        ]
+        position = self.own_interests.index(own)
+        for i, other in enumerate(self.own_interests):
             if (
-                ends[0] >= ends[1]
+                i != position
+                and ends_us[i] >= ends_us[position]
                 and covers(other.attributes, own.attributes, strict)
-                and (is_older or ends[0] > ends[1] or not covers(own.attributes, other.attributes, strict))
+                and (
+                    i < position
+                    or ends_us[i] > ends_us[position]
+                    or not covers(own.attributes, other.attributes, strict)
+                )
             ):
                 return True
         return False

@@ -117,7 +117,7 @@ class Resending:
     """A rate limit: retained publications are sent to each neighbor at most once every ``wait_us``.
 
     ``send(remote, now)`` sends a neighbor all retained publications that match its interests. ``limit``: the number
-    of neighbors whose last time is remembered; a neighbor that is no longer remembered is not limited."""
+    of neighbors whose last time is remembered; a forgotten neighbor is not limited."""
 
     def __init__(
         self, remotes: Mapping[Neighbor, Remote], send: Callable[[Remote, int], None], wait_us: int, limit: int

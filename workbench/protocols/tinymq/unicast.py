@@ -13,7 +13,7 @@ Theory of operation
     So at most `rules.MOST_IN_FLIGHT` frames of a node are in flight. The same limit holds for the events that one
     neighbor has yet to acknowledge, and for all other frames to this neighbor. Further frames wait for their turn,
     which comes with an acknowledgement or with the next wake-up after `rules.PACE_US`. A frame that must be sent again
-    is no longer in flight: a neighbor that is gone does not hold up the others.
+    is not in flight meanwhile, so a neighbor that is gone does not hold up the others.
 
     A node whose memory of pending frames fills up refuses events, and soon notifications as well, instead of
     acknowledging them (`rules.has_room_to_forward`). The sender sends a refused frame again after the longest wait, and

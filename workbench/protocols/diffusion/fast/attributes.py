@@ -325,15 +325,26 @@ def _meets(rows, key, value, first, last):
     return True
 
 
-# `attributes.covers`
+# `attributes.interval_us` and `attributes.covers`
+
+
+@compiled
+def interval_us(state, list_id):
+    """Return the shortest time between readings (µs) that an interest's attribute list requests by INTERVAL, or 0."""
+    for row in range(state.lists[list_id].first, state.lists[list_id].last):
+        if state.attributes[row, 0] == INTERVAL and state.attributes[row, 1] == IS:
+            return max(0, state.attributes[row, 2]) * 100000  # an INTERVAL counts tenths of a second
+    return 0
 
 
 @compiled
 def covers(state, outer, inner):
     """Return whether an interest requests all data that another interest requests, by the rule of `attributes.covers`.
 
-    ``outer``, ``inner``: ids of their attribute lists; ``outer`` must have no INTERVAL (limit of the data rate).
+    ``outer``, ``inner``: ids of their attribute lists.
     """
+    if interval_us(state, outer):
+        return False
     rows = state.attributes
     inner_list, outer_list = state.lists[inner], state.lists[outer]
     for described_list in (inner_list, outer_list):

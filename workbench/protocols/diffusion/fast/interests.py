@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from workbench.protocols.diffusion.fast.attributes import constraints_of, covers, is_within
+from workbench.protocols.diffusion.fast.attributes import constraints_of, covers, interval_us, is_within
 from workbench.protocols.diffusion.fast.cache import (
     BEFORE_ROUND,
     SET_UP_TO,
@@ -29,7 +29,7 @@ from workbench.protocols.diffusion.fast.messages import (
     take_sequence,
     with_attributes,
 )
-from workbench.protocols.diffusion.fast.paces import interval_us, set_pace
+from workbench.protocols.diffusion.fast.paces import set_pace
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients, forget_reinforcements
 from workbench.protocols.diffusion.rules import (
     FOREVER_US,
@@ -217,7 +217,7 @@ def plan_tick(core, state, i, now):
 def _flood_interests(core, state, i, now):
     """Flood node ``i``'s own interests that are not flooded yet, except those that another own interest covers.
 
-    A covered interest is no longer refreshed.
+    The refreshes of a covered interest end.
     """
     first_position = state.own_first[i]
     for index in range(first_position, first_position + state.nodes[i].own_interests):
@@ -248,10 +248,9 @@ def _is_covered(core, state, i, own):
             is_older = False
             continue
         other_list, other_ends_us = state.own_interests[other].list, _end_us(core, state, other)
-        if other_ends_us < ends_us or interval_us(state, other_list) or not covers(state, other_list, list_id):
+        if other_ends_us < ends_us or not covers(state, other_list, list_id):
             continue
-        covers_other = interval_us(state, list_id) == 0 and covers(state, list_id, other_list)
-        if is_older or other_ends_us > ends_us or not covers_other:
+        if is_older or other_ends_us > ends_us or not covers(state, list_id, other_list):
             return True
     return False
 

@@ -5,23 +5,13 @@ and to a sink. It has the INTERVAL of the sink's interest (the shortest time bet
 reading that was sent to the sink.
 """
 
-from workbench.attributes.model import INTERVAL, IS
 from workbench.protocols.diffusion import pacing
-from workbench.protocols.diffusion.fast.attributes import matches
+from workbench.protocols.diffusion.fast.attributes import interval_us, matches
 from workbench.protocols.diffusion.fast.memory import Event, Message, Number
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
 is_due = compiled(pacing.is_due)
-
-
-@compiled
-def interval_us(state, list_id):
-    """Return the shortest time between readings (µs) that an interest's attribute list requests by INTERVAL, or 0."""
-    for row in range(state.lists[list_id].first, state.lists[list_id].last):
-        if state.attributes[row, 0] == INTERVAL and state.attributes[row, 1] == IS:
-            return max(0, state.attributes[row, 2]) * 100000  # an INTERVAL counts tenths of a second
-    return 0
 
 
 @compiled
