@@ -117,6 +117,7 @@ def live(jupyter: Jupyter, chromium: Any, name: str, folder: Path) -> Iterator[t
 
 def lab_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield (label, file) of the pictures of the lab."""
+    folder = folder.resolve()  # nbconvert has another working folder
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as working:
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
         saved = Path(working) / "lab" / "lab.ipynb"

@@ -106,6 +106,7 @@ EXTENSIONS = {
         "save": "records.record.save",
         "show": "views.notebook.show",
         "figure": "views.figure.figure",
+        "plot": "views.deliveries.plot",
         "save_html": "views.export.save_html",
         "_repr_mimebundle_": "views.rich.bundle",
     },

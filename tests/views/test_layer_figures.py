@@ -14,7 +14,7 @@ import workbench as wb
 from tests.images import with_svgs
 from workbench.public_names import PROTOCOLS
 from workbench.views import figure, palette
-from workbench.views.chart import steps_chart
+from workbench.views.charts.static import steps_chart
 from workbench.views.drawing import Circle, Drawing, Text
 from workbench.views.figure import draw
 from workbench.views.layers import (

@@ -20,7 +20,9 @@ from PIL import Image
 import workbench as wb
 from workbench.sim.rows import Columns
 from workbench.sim.trace import SCHEMA
-from workbench.views import chart, drawing, palette
+from workbench.views import drawing, palette
+from workbench.views.charts import description
+from workbench.views.charts import static as chart
 from workbench.views.drawing import Drawing, Text
 from workbench.views.figure import network_drawing
 from workbench.views.inspector import count
@@ -282,7 +284,7 @@ def test_a_time_outside_of_the_run_is_refused(office):
 
 @given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e6), st.integers(3, 12))
 def test_ticks_are_evenly_spaced_and_enclose_the_range(low, span, most):
-    ticks = chart.ticks(low, low + span, most)
+    ticks = description.ticks(low, low + span, most)
     assert 2 <= len(ticks) <= most or ticks == [low, low + span]
     assert ticks[0] <= low + 1e-6 * span and ticks[-1] >= low + span * (1 - 1e-6)
     steps = np.diff(ticks)

@@ -234,7 +234,7 @@ def test_a_sweep_starts_from_the_displayed_scenario(lab):
     panel.path.value, panel.values.value, panel.repetitions.value = "radio.loss", "0, 0.3", 2
     panel.run()
     assert panel.wait() and len(panel.table) == 4
-    assert "<svg" in panel._chart.value or "<img" in panel._chart.value
+    assert "<svg" in panel._view.wire.picture or "<img" in panel._view.wire.picture
     panel.values.value = "nonsense"
     panel.run()
     assert panel.wait() and "wb-error" in panel._message.value

@@ -88,19 +88,19 @@ def test_a_sweep_gives_a_table_and_a_chart_that_follows_the_page(panel, scenario
     row = panel.results[(panel.results["radio.loss"] == 0.5) & (panel.results["seed"] == 4)].iloc[0]
     alone = scenario.replace(seed=4, **{"radio.loss": 0.5}).run(engine="reference")
     assert row["transmissions"] == alone.metrics["transmissions"]
-    assert "<svg" in panel._chart.value and "light-dark(" in panel._chart.value and "loss" in panel._chart.value
+    assert "<svg" in panel._view.wire.picture and "light-dark(" in panel._view.wire.picture and "loss" in panel._view.wire.picture
     assert not panel.run_button.disabled and panel.stop_button.disabled and panel.bar.layout.visibility == "hidden"
 
 
 def test_another_metric_redraws_the_chart_and_another_parameter_keeps_it(panel):
     panel.run()
     assert panel.wait()
-    first = panel._chart.value
+    first = panel._view.wire.picture
     panel.metric.value = "transmissions"
-    assert panel._chart.value != first and "<svg" in panel._chart.value
+    assert panel._view.wire.picture != first and "<svg" in panel._view.wire.picture
     panel.path.value = "protocol.ttl"
     panel.metric.value = "delivery_ratio"
-    assert panel._chart.value == first
+    assert panel._view.wire.picture == first
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_stopped_sweep_keeps_finished_points_and_can_continue(panel, monkeypat
     panel.stop_button.click()
     may_go_on.set()
     assert panel.wait() and "Stopped: 3 of 6 points are kept" in message_of(panel)
-    assert len(panel.results) == 3 and ran == [0, 1, 2] and "<svg" in panel._chart.value
+    assert len(panel.results) == 3 and ran == [0, 1, 2] and "<svg" in panel._view.wire.picture
     panel.run()
     assert panel.wait() and "6 points." in message_of(panel) and ran == [0, 1, 2, 3, 4, 5]
     panel.values.value = "0, 0.2"
@@ -151,7 +151,7 @@ def test_a_stopped_sweep_keeps_finished_points_and_can_continue(panel, monkeypat
 def test_only_seeds_can_be_swept(panel):
     panel.path.value, panel.values.value = "seed", "1, 2, 3, 4"
     panel.run()
-    assert panel.wait() and len(panel.results) == 4 and "<svg" in panel._chart.value
+    assert panel.wait() and len(panel.results) == 4 and "<svg" in panel._view.wire.picture
 
 
 def test_metrics_of_the_protocol_are_offered_after_the_first_points(panel):

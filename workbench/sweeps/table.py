@@ -20,6 +20,8 @@ from workbench.sweeps.work import Row
 if TYPE_CHECKING:
     import pandas as pd
 
+    from workbench.sim.run import Run
+
 _ROWS_SHOWN = 10
 
 
@@ -93,6 +95,24 @@ class SweepTable:
         """
         self._check(x, y, by)
         return means.summary(self._frame, x, y, by)
+
+    def rows_in(self, summary: pd.DataFrame, columns: Sequence[str]) -> list[list[int]]:
+        """Return for each row of a summary the numbers of the rows of this table that it averages, from 0.
+
+        ``summary``: a table from `summary`. ``columns``: the parameters in which its rows differ.
+        """
+        groups = self._frame.groupby(list(columns), sort=False, observed=True, dropna=False).indices
+        keys = summary[list(columns)].itertuples(index=False, name=None)
+        return [groups[key if len(columns) > 1 else key[0]].tolist() for key in keys]
+
+    def run(self, number: int) -> Run:
+        """Execute the run in row ``number`` of this table again, and return it with its trace.
+
+        Raises an exception of its parameters if the scenario is invalid, ParameterError if the table lacks this row.
+        """
+        if not 0 <= number < len(self.rows):
+            raise ParameterError(f"the argument `number` is {number}; it must be from 0 to {len(self.rows) - 1}")
+        return self.plan.scenario_of(self.rows[number].number).run(engine=self.plan.engine)
 
     def name_of(self, column: str) -> str:
         """Return the name of an axis or metric in charts, with its unit: "protocol.ttl" -> "ttl (hops)"."""
@@ -240,10 +260,13 @@ def _parameter_unit(column: str, plan: Plan) -> str:
     return ""
 
 
-def chart_lines(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]]:
+def chart_lines(
+    summary: pd.DataFrame, x: str, by: str | None, run_numbers: Sequence[Sequence[int]] = ()
+) -> list[dict[str, Any]]:
     """Return the lines of a chart, one per value of ``by``: dicts with name, x, y, low and high for `views.line_chart`.
 
-    ``summary`` is a table that `SweepTable.summary` returned.
+    ``summary`` is a table that `SweepTable.summary` returned. ``run_numbers``: from `SweepTable.rows_in`, for charts
+    whose points open a run.
 
     Raises ParameterError if ``x`` is not numeric.
     """
@@ -254,7 +277,12 @@ def chart_lines(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str,
             f"{x} has the value {summary[x][0]!r}; lines need numbers on the x axis, so use plot() instead"
         )
     columns = {"x": x, "y": "mean", "low": "low", "high": "high"}
+    numbers = dict(zip(summary.index, run_numbers, strict=False))
     return [
-        {"name": str(name), **{key: rows[column].tolist() for key, column in columns.items()}}
+        {
+            "name": str(name),
+            **{key: rows[column].tolist() for key, column in columns.items()},
+            "links": {"runs": [numbers[row] for row in rows.index]} if numbers else {},
+        }
         for name, rows in (summary.groupby(by, sort=False) if by is not None else [("", summary)])
     ]

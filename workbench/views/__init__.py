@@ -44,7 +44,7 @@ _HOME = {
     "see": "seeing",
     "save_html": "export",
     "network_drawing": "figure",
-    "line_chart": "chart",
+    "line_chart": "charts.static",
     "load_map": "loads",
     "latency_chart": "loads",
     "equal_parameter_savings": "sweeps.savings",

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from workbench.records import record_of, record_of_runs
 from workbench.records.table import attach_record
 from workbench.sim.run import Run
+from workbench.views.charts.static import Chart
 from workbench.views.drawing import Drawing
 from workbench.views.stepper import Stepper
 
+if TYPE_CHECKING:
+    from workbench.sweeps.table import SweepTable
+
 P = ParamSpec("P")
 Drawn = TypeVar("Drawn", Drawing, Stepper)
+AnyDrawing = TypeVar("AnyDrawing", bound=Drawing)
 
 
 def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
@@ -38,7 +43,7 @@ def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
     return with_record
 
 
-def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
+def carries_sweep(tables: Any, drawing: AnyDrawing, *drawn: str) -> AnyDrawing:
     """Return the drawing with a record attached, which states how to reproduce the sweeps that the drawing shows.
 
     tables: the table of a sweep, or a list of tables.
@@ -55,8 +60,16 @@ def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
     if not table_list or not is_one_measure:
         return drawing
     first_table, *other_tables = table_list
+    if isinstance(drawing, Chart) and not other_tables:
+        _open_runs_of(drawing, first_table)
     other_results = [(table.rows, table.plan) for table in other_tables]
     return attach_record(drawing, first_table.rows, first_table.plan, *drawn, others=other_results)
+
+
+def _open_runs_of(chart: Chart, table: SweepTable) -> None:
+    """Let a living chart open the runs of a sweep's table, and share its selection with other charts of the table."""
+    chart.subject = f"sweep {table.plan.point_key(0)} {len(table.plan)}"
+    chart.open_run = lambda number: (table.plan.text_of(table.rows[number].number), table.run(number))
 
 
 def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:

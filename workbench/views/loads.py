@@ -22,7 +22,8 @@ from workbench.pipelines.queries import is_spark
 from workbench.pipelines.trace.statistics import band
 from workbench.suggestion import meant
 from workbench.views import caption, palette
-from workbench.views.chart import Series, line_chart
+from workbench.views.charts.description import Series
+from workbench.views.charts.static import line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.layers import Scale
 from workbench.views.layout import Layout, lay_out

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from workbench.views import palette
-from workbench.views.chart import steps_chart
+from workbench.views.charts.static import steps_chart
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.layers import Curves, Panel
 from workbench.views.legend import MARGIN, SMALL

@@ -1,7 +1,8 @@
 """Charts of readings, averaged in windows of time: static, or updated below a notebook's cell.
 
-An updated chart is an output that is replaced, at most twice a second, as windows are added. So a notebook that is
-saved and reopened, or exported, shows the last chart without a kernel.
+The output of a chart that is updated has the picture of its beginning. While the stream goes on, the figure in the page
+gets the numbers of new windows, at most twice a second. At the end the output is replaced, so a notebook that is saved
+then shows the last chart without a kernel.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import numpy as np
 
 from workbench.attributes.keys import key_of
 from workbench.errors import AttributeFormatError, ParameterError
-from workbench.views.chart import Series, line_chart
-from workbench.views.drawing import Drawing
+from workbench.views.charts.description import Series
+from workbench.views.charts.living import ChartView
+from workbench.views.charts.static import Chart, line_chart, resizable
 from workbench.views.notebook import in_notebook
+from workbench.views.player.embed import new_id
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +34,8 @@ _VALUE_COLUMNS = ("start_s", "end_s", "count", "mean", "min", "max", "late")
 _UNIX_S = 1e8  # s, longer than any run, so larger times are Unix times
 
 
-def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "") -> Drawing:
+@resizable
+def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "", width: int = 640) -> Chart:
     """Draw the mean of each window over time, with a line for each region or other group of the windows.
 
     ``windows``: a data frame as from `wb.pipelines.windows`. ``key``: the key of the readings to draw, such as TEMP;
@@ -56,7 +60,7 @@ def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "")
     if len(groups) > MOST_SERIES:
         note = "; ".join(filter(None, (note, f"the first {MOST_SERIES} of {len(groups)} lines")))
     since_text = f" since {datetime.fromtimestamp(begin_s, UTC):%Y-%m-%d %H:%M:%S} UTC" if begin_s else ""
-    return line_chart(series_list, x_label=f"time{since_text} (s)", y_label=_axis_label(name), note=note, width=640)
+    return line_chart(series_list, x_label=f"time{since_text} (s)", y_label=_axis_label(name), note=note, width=width)
 
 
 def _select_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, str]:
@@ -107,7 +111,7 @@ def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool)
 # Live charts
 
 
-def drawing_of(following: Any, key: str | None = None) -> Drawing:
+def drawing_of(following: Any, key: str | None = None) -> Chart:
     """Draw the means of readings in the windows of time that a stream has completed so far.
 
     ``following``: the stream, from `wb.pipelines.follow`. ``key``: name of the readings to draw, such as TEMP; None:
@@ -127,7 +131,7 @@ def drawing_of(following: Any, key: str | None = None) -> Drawing:
     )
 
 
-def chart(following: Any, key: str | None = None) -> Drawing | None:
+def chart(following: Any, key: str | None = None) -> Chart | None:
     """Draw a stream of readings, averaged in windows of time; in a notebook, update the chart as windows are added.
 
     ``following``: the stream that `wb.pipelines.follow` returned. ``key``: the key of the readings to draw; None: the
@@ -136,22 +140,23 @@ def chart(following: Any, key: str | None = None) -> Drawing | None:
     drawing = drawing_of(following, key)
     if not in_notebook():
         return drawing
-    from IPython.display import display
+    from IPython.display import HTML, display
 
-    display_handle = display(drawing, display_id=True)
+    view = ChartView(drawing, new_id())
+    display_handle = display(HTML(view.to_html()), display_id=True)
     # The thread outlives the cell that started it. Its updates find the output by the output's id. A program that
     # executes a notebook without a page accepts only messages of the running cell.
-    thread = threading.Thread(target=_update_chart, args=(following, key, display_handle), name="chart", daemon=True)
+    thread = threading.Thread(target=_update_chart, args=(following, key, view, display_handle), name="chart", daemon=True)
     thread.start()
     following.charts.append(thread)
     return None
 
 
-def _update_chart(following: Any, key: str | None, shown: Any) -> None:
+def _update_chart(following: Any, key: str | None, view: ChartView, shown: Any) -> None:
     """Redraw the chart whenever windows of time are added; if drawing fails, print the error and stop.
 
     ``following``: the stream of windows, from `wb.pipelines.follow`. ``key``: name of the readings to draw; None: the
-    name with the most readings. ``shown``: the notebook's handle of the displayed drawing.
+    name with the most readings. ``view``: the chart in the page. ``shown``: the notebook's handle of its output.
     """
     drawn_parts, is_running = -1, True
     while is_running:
@@ -160,7 +165,12 @@ def _update_chart(following: Any, key: str | None, shown: Any) -> None:
         if part_count > drawn_parts or not is_running:
             drawn_parts = part_count
             try:
-                shown.update(drawing_of(following, key))
+                drawing = drawing_of(following, key)
+                if is_running:
+                    view.feed(drawing)
+                else:
+                    view.close()
+                    shown.update(drawing)
             except Exception as error:
                 print(f"the chart is no longer updated: drawing the windows raised {error!r}", file=sys.stderr)
                 return

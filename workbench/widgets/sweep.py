@@ -20,6 +20,8 @@ from workbench.sweeps import LocalRunner, ProcessRunner, Runner, SparkRunner, Sw
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
 from workbench.topology import parameters
+from workbench.views.charts.living import ChartView
+from workbench.views.charts.static import Chart
 from workbench.views.sweeps.summary import plot
 from workbench.widgets.controls import status_html, words
 from workbench.widgets.fields import is_plain, literal, usual_range
@@ -82,7 +84,8 @@ class SweepPanel(Panel):
         self.run_button = widgets.Button(description="▶ Sweep", button_style="primary")
         self.stop_button = widgets.Button(description="■ Stop", disabled=True)
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"visibility": "hidden"})
-        self._message, self._chart = words(), words()
+        self._message, self._chart = words(), widgets.VBox()
+        self._view: ChartView | None = None  # of the chart, once the sweep has results
         self.path.observe(self._fill_in_values, "value")
         self.where.observe(self._show_address_field, "value")
         self.metric.observe(lambda _: self._draw_chart(), "value")
@@ -217,14 +220,21 @@ class SweepPanel(Panel):
         if self.table is None or not len(self.table):
             return
         try:
-            self._chart.value = plot(self.table, self._current[0].path, self.metric.value).to_html()
+            self._show_chart(plot(self.table, self._current[0].path, self.metric.value))
         except WorkbenchError as error:
-            self._chart.value = status_html(str(error))
+            self._chart.children = (words(status_html(str(error))),)
         own_metrics = tuple(name for name in self.table.metrics if name not in self.metric.options)
         if own_metrics:
             selected_metric = self.metric.value
             self.metric.options = (*self.metric.options, *own_metrics)
             self.metric.value = selected_metric
+
+    def _show_chart(self, chart: Chart) -> None:
+        if self._view is None:
+            self._view = ChartView(chart)
+        else:
+            self._view.feed(chart)
+        self._chart.children = (self._view.wire,)
 
     def _fill_in_values(self, _: Any) -> None:
         self.values.value = ", ".join(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from workbench import draws
 from workbench.coding.fields import field as field_of
 from workbench.coding.rlnc import Decoder, draw_coefficients
-from workbench.views.chart import line_chart
+from workbench.views.charts.static import line_chart
 from workbench.views.drawing import Drawing
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import numpy as np
 from workbench.errors import ParameterError
 from workbench.sim.rows import Columns
 from workbench.views.carried import carries_record
-from workbench.views.chart import Series, line_chart
+from workbench.views.charts.description import Series
+from workbench.views.charts.static import line_chart
 from workbench.views.drawing import Drawing
 
 

@@ -30,7 +30,8 @@ from workbench.protocols.tinymq.views.overlay import overlay_of
 from workbench.sim.rows import Columns
 from workbench.views import caption
 from workbench.views.carried import carries_record
-from workbench.views.chart import Series, line_chart
+from workbench.views.charts.description import Series
+from workbench.views.charts.static import line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
 from workbench.views.layers import tuples

@@ -48,7 +48,7 @@ from workbench.protocols.dps.views.mesh import protocol_of
 from workbench.protocols.dps.views.paths import MOST_PATHS, paths
 from workbench.sim import runner
 from workbench.views import palette
-from workbench.views.chart import ticks
+from workbench.views.charts.description import ticks
 from workbench.views.drawing import Drawing
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import ParameterError
 from workbench.sweeps.table import chart_lines
 from workbench.views.carried import carries_sweep
-from workbench.views.chart import line_chart
+from workbench.views.charts.static import line_chart
 from workbench.views.drawing import Drawing
 
 if TYPE_CHECKING:

@@ -44,13 +44,15 @@ def browser_file(name: str) -> str:
 
 
 @cache
-def _packed_module() -> tuple[str, str]:
-    """Return (the player's script, compressed with gzip and encoded as base64; the script's name in a page).
+def packed_module() -> str:
+    """Return the player's script, compressed with gzip and encoded as base64."""
+    return _compress(module().encode(), SMALL)
 
-    A page stores the script under this name, so that a second player does not load the script again.
-    """
-    script_bytes = module().encode()
-    return _compress(script_bytes, SMALL), f"workbenchPlayer{hashlib.sha256(script_bytes).hexdigest()[:12]}"
+
+@cache
+def module_name() -> str:
+    """Return the name under which a page stores the player's script, so that a second player does not load it again."""
+    return f"workbenchPlayer{hashlib.sha256(module().encode()).hexdigest()[:12]}"
 
 
 def _compress(data: bytes, level: int) -> str:
@@ -75,7 +77,6 @@ def player_html(payload: bytes, name: str = "", level: int = FAST) -> str:
     compression level of gzip, 1 to 9.
     """
     name = name or new_id()
-    script, script_name = _packed_module()
-    boot = browser_file("boot.js").replace("__ID__", name).replace("__KEY__", json.dumps(script_name))
-    boot = boot.replace("__SCRIPT__", f'"{script}"').replace("__DATA__", f'"{_compress(payload, level)}"')
+    boot = browser_file("boot.js").replace("__ID__", name).replace("__KEY__", json.dumps(module_name()))
+    boot = boot.replace("__SCRIPT__", f'"{packed_module()}"').replace("__DATA__", f'"{_compress(payload, level)}"')
     return f'<div data-workbench="{name}"><p>{FALLBACK}</p></div><script>{boot}</script>'

@@ -8,28 +8,66 @@ import numpy as np
 
 from workbench import public_names
 from workbench.errors import ParameterError
-from workbench.sim.metrics.shown import shown_as
+from workbench.sim.metrics.shown import SHOWN, shown_as
 from workbench.sweeps.comparison import CERTAIN, Comparison
 from workbench.views import palette
-from workbench.views.carried import carries_sweep
-from workbench.views.chart import Series, category_chart, line_chart
+from workbench.views.carried import AnyDrawing, carries_sweep
+from workbench.views.charts.description import Series
+from workbench.views.charts.static import Chart, category_chart, line_chart, resizable
 from workbench.views.drawing import Drawing, text_width
 
 WIDTH, HEIGHT = 680, 380
+_GRID_WIDTH, _GRID_HEIGHT, _LEAST_WIDTH = 960, 250, 300  # of a chart with several frames, and of one frame
 _NOTE_SIZE, _NOTE_LINE, _MARGIN = 10.5, 15, 14
 _COLOURS = dict(zip(sorted(public_names.PROTOCOLS), palette.SERIES, strict=False))
 _CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upper edge
 
 
-def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None = None) -> Drawing:
+@resizable
+def plot(
+    comparison: Comparison, metric: str | None = None, x: str | None = None, width: int | None = None
+) -> Chart:
     """Draw a metric of each protocol, with 95 % intervals and the conditions of the runs below.
 
-    ``x``: the parameter on the x axis, one of those that the comparison varies; by default the first. If the comparison
-    varies none, the protocols are on the x axis. If some runs have no finite value (undelivered readings are infinitely
-    late), medians are drawn instead of means. Raises ParameterError for an unknown metric or ``x``.
+    ``metric``: None draws all metrics that the runs have and that differ, each in a frame of its own. ``x``: the
+    parameter on the x axis, one of those that the comparison varies; by default the first. If the comparison varies
+    none, the protocols are on the x axis. If some runs have no finite value (undelivered readings are infinitely late),
+    medians are drawn instead of means. ``width``: in px. Raises ParameterError for an unknown metric or ``x``.
     """
     x = x or (comparison.axes[0] if comparison.axes else None)
+    if metric is not None:
+        chart, infinite = _draw_metric(comparison, metric, x, width or WIDTH, HEIGHT)
+        return carries_sweep(comparison.table, add_notes(chart, [*infinite, *comparison.notes]), metric)
+    metrics = _differing_metrics(comparison, x)
+    page_width = width or _GRID_WIDTH
+    columns = max(page_width // _LEAST_WIDTH, 1)
+    page = Chart(page_width, 0, title="All metrics that differ")
+    infinite_notes: list[str] = []
+    for index, name in enumerate(metrics):
+        chart, infinite = _draw_metric(comparison, name, x, page_width // columns, _GRID_HEIGHT)
+        infinite_notes += [f"{shown_as(name).title.capitalize()}: {note}" for note in infinite]
+        page.add(chart, index % columns * (page_width // columns), index // columns * _GRID_HEIGHT)
+    page.height = -(-len(metrics) // columns) * _GRID_HEIGHT
+    return carries_sweep(comparison.table, add_notes(page, [*infinite_notes, *comparison.notes]), *metrics)
+
+
+def _differing_metrics(comparison: Comparison, x: str | None) -> list[str]:
+    """Return the names of the metrics whose medians differ by a thousandth or more, in their usual order."""
+    differing = []
+    for name in SHOWN:
+        medians = comparison.summary(name, x)["median"].to_numpy(float) if name in comparison.table.metrics else []
+        present = [median for median in medians if not np.isnan(median)]
+        if present and max(present) - min(present) > 1e-3 * max(map(abs, present)):
+            differing.append(name)
+    return differing
+
+
+def _draw_metric(
+    comparison: Comparison, metric: str, x: str | None, width: int, height: int
+) -> tuple[Chart, list[str]]:
+    """Return the chart of one metric, and a note for the protocols that are left out where the metric is infinite."""
     summary = comparison.summary(metric, x)
+    summary = summary.assign(rows=comparison.table.rows_in(summary, ["protocol", *([x] if x else [])]))
     is_finite = bool((summary["finite"] == 1).all())
     average, low_column, high_column = ("mean", "low", "high") if is_finite else ("median", "median_low", "median_high")
     shown_metric = shown_as(metric)
@@ -41,12 +79,12 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
     chart_options: dict[str, Any] = {
         "y_label": f"{shown_metric.title}{unit}",
         "note": interval_note,
-        "width": WIDTH,
-        "height": HEIGHT,
+        "width": width,
+        "height": height,
     }
     if x is None:
         series = [_series("", rows, range(len(rows)), (average, low_column, high_column), scale) for rows in [summary]]
-        drawing = category_chart(list(comparison.protocols), series, x_label="", **chart_options)
+        chart = category_chart(list(comparison.protocols), series, x_label="", **chart_options)
     else:
         if not np.issubdtype(summary[x].dtype, np.number):
             raise ParameterError(
@@ -58,10 +96,9 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
             _series(name, rows, rows[x].tolist(), (average, low_column, high_column), scale, colours[name])
             for name, rows in groups
         ]
-        drawing = line_chart(series, x_label=comparison.table.name_of(x), **chart_options)
+        chart = line_chart(series, x_label=comparison.table.name_of(x), **chart_options)
     infinite = [name for name, rows in summary.groupby("protocol", sort=False) if np.isinf(rows[average]).any()]
-    omission_notes = [f"Not drawn where it is infinite: {', '.join(infinite)}."] if infinite else []
-    return carries_sweep(comparison.table, add_notes(drawing, [*omission_notes, *comparison.notes]), metric)
+    return chart, [f"not drawn where it is infinite: {', '.join(infinite)}."] if infinite else []
 
 
 def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: float = 0.95) -> Drawing:
@@ -132,10 +169,11 @@ def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale:
         f"{protocol}: {value:.4g}, 95 % from {low:.4g} to {high:.4g}, {runs} runs"
         for protocol, value, low, high, runs in zip(rows["protocol"], middles, lows, highs, rows["runs"], strict=True)
     ]
-    return Series(name, [float(value) for value in xs], middles, lows, highs, tooltips, colour)
+    links = {"runs": rows["rows"].tolist()}
+    return Series(name, [float(value) for value in xs], middles, lows, highs, tooltips, colour, links=links)
 
 
-def add_notes(drawing: Drawing, notes: list[str]) -> Drawing:
+def add_notes(drawing: AnyDrawing, notes: list[str]) -> AnyDrawing:
     """Add sentences below a drawing, under the heading "Conditions" and wrapped to its width; return the drawing."""
     note_lines = ["Conditions", *(line for note in notes for line in _wrap(note, drawing.width - 2 * _MARGIN))]
     y = drawing.height + 8

@@ -34,7 +34,7 @@ from workbench.errors import ParameterError
 from workbench.sweeps import means
 from workbench.sweeps.table import chart_lines
 from workbench.views.carried import carries_sweep
-from workbench.views.chart import line_chart
+from workbench.views.charts.static import line_chart
 from workbench.views.drawing import Drawing
 
 if TYPE_CHECKING:
@@ -193,7 +193,8 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **options: Any) ->
         "y_range": (0.0, 1.0) if means.is_share(y, summary["mean"]) else None,
         "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds{table.radio_note}",
     }
-    return carries_sweep(table, line_chart(chart_lines(summary, x, by), **{**defaults, **options}), y)
+    lines = chart_lines(summary, x, by, table.rows_in(summary, (by, x)))
+    return carries_sweep(table, line_chart(lines, **{**defaults, **options}), y)
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **options: Any) -> Drawing:
@@ -204,7 +205,8 @@ def cost_chart(table: Any, x: str = X, by: str = BY, **options: Any) -> Drawing:
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     cost_table = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     defaults = {"x_label": table.name_of("coverage"), "y_label": _SENT}
-    drawing = line_chart(chart_lines(cost_table, "coverage", by), **{**defaults, **options})
+    lines = chart_lines(cost_table, "coverage", by, table.rows_in(cost, (by, x)))
+    drawing = line_chart(lines, **{**defaults, **options})
     return carries_sweep(table, drawing, "bytes_sent", "coverage")
 
 

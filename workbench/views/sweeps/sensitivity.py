@@ -7,7 +7,8 @@ import math
 import pandas as pd
 
 from workbench.sweeps.plans.sensitivity import SensitivityResult
-from workbench.views.chart import Series, category_chart
+from workbench.views.charts.description import Series
+from workbench.views.charts.static import category_chart
 from workbench.views.drawing import Drawing
 
 WIDTH, HEIGHT = 640, 380

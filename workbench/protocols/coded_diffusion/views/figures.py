@@ -16,7 +16,7 @@ import numpy as np
 from workbench.protocols.coded_diffusion.views.ranks import Progress, progress
 from workbench.views import palette
 from workbench.views.carried import carries_record
-from workbench.views.chart import line_chart
+from workbench.views.charts.static import line_chart
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.event import Event
 from workbench.views.layout import Layout, lay_out

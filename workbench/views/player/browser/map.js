@@ -242,7 +242,8 @@ class NetworkMap {
       if (layer.is_moving || !layer.is_drawn || !this.player.isOn(layer.name)) continue
       if (layer.is_detail && this.node < ROOM_FOR_DETAILS) continue
       let rows = aliveRows(layer, this.tick)
-      if (layer.of_path) rows = rows.filter((row) => layer.table.path[row] == this.player.pathNow)
+      const { brushed, pathNow } = this.player
+      if (layer.of_path) rows = rows.filter((row) => (brushed ? brushed.has(layer.table.path[row]) : layer.table.path[row] == pathNow))
       found.push([layer, rows])
     }
     return found

@@ -10,7 +10,11 @@ function moduleOf(text) {
   return scripts.get(text)
 }
 
+async function initialize(context) {
+  return (await moduleOf(context.model.get("script"))).default.initialize?.(context)
+}
+
 async function render(context) {
   return (await moduleOf(context.model.get("script"))).default.render(context)
 }
-export default { render }
+export default { initialize, render }

@@ -27,6 +27,7 @@ class Player {
   onSelect = null // called with the selection
   onPick = null // called with the index of a node that the user selects, or -1
   onFeed = null // called when another run is shown
+  brushed = null // the set of messages that the user selects in a chart, or null
   PlainMap = null // the class of the map without an editor
 
   constructor(root) {
@@ -237,6 +238,7 @@ class Player {
   escape() {
     this.help.hidden = true
     this.selection = { node: -1, path: null, frame: -1 }
+    this.brushed = null
     this.wantPicture()
   }
 
@@ -283,7 +285,7 @@ class Player {
     if (!isGoingOn) this.timeRange = [0, this.duration]
     const nodes = this.plan.x.length
     if (isNew || this.selection.node >= nodes) this.selection.node = picture.picked
-    if (!isGoingOn) this.selection.path = null
+    if (!isGoingOn) this.selection.path = this.brushed = null
     if (!isGoingOn) this.selection.frame = -1
     this.moment = null
     this.momentButton.hidden = !picture.is_preview && !picture.moments.length
@@ -375,6 +377,7 @@ class Player {
     const options = [["none", "follow no message"], ["newest", "follow the newest message"]]
     for (const [i, { label }] of paths.entries()) options.push([`${i}`, label])
     this.pathChoice = this.choice(this.chips, "The message that is followed", options, this.chosenPath, (value) => {
+      this.brushed = null
       this.selection.path = value == "none" ? -1 : value == "newest" ? "newest" : Number(value)
       this.map.shown = null
       this.wantPicture()
@@ -544,6 +547,10 @@ class Player {
   pickNode(node) {
     this.selection.node = node
     this.onPick?.(node)
+    // Charts of the same run select the deliveries of this node; see charts/chart.js.
+    const selected = { nodes: new Set(node < 0 ? [] : [this.plan.id[node]]) }
+    const detail = { subject: this.picture.subject, from: this, selected }
+    document.dispatchEvent(new CustomEvent("workbench-selection", { detail }))
     this.wantPicture()
   }
 
@@ -579,6 +586,26 @@ class Player {
     let newest = -1
     for (let i = 0; i < paths.length; i++) if (paths[i].from_s <= this.time && (newest < 0 || paths[i].from_s >= paths[newest].from_s)) newest = i
     return newest
+  }
+
+  // Show what the user selects in a chart of this run: the paths of messages, or else a node.
+  takeSelection({ subject, from, selected: { paths, nodes } }) {
+    if (from === this || !this.picture || subject != this.picture.subject) return
+    if (paths) {
+      const layer = this.picture.layers.find((one) => one.of_path)
+      this.brushed = layer && paths.size ? paths : null
+      this.map.shown = null
+      if (this.brushed) {
+        this.hidden.delete(layer.name)
+        this.writeChips()
+        const { path, from: begin } = layer.table
+        let last = 0
+        for (let row = 0; row < path.length; row++) if (paths.has(path[row])) last = Math.max(last, begin[row] + 1)
+        this.jump(Math.min(last * this.picture.tick_s, this.duration))
+        return
+      }
+    } else if (nodes?.size) this.selection.node = this.plan.id.indexOf([...nodes][0])
+    this.wantPicture()
   }
 
   // Painting

@@ -26,7 +26,7 @@ function takeTheme(one) {
   return true
 }
 
-// Start the one watcher for all players of a page. It has weak references to them, because a notebook drops outputs
+// Start the one watcher for all players of a page, of its themes and of what the user selects in charts. It has weak references to them, because a notebook drops outputs
 // that it replaces without a notice.
 function watchThemes(player) {
   // Several copies of this module may be in a page; they share the watcher.
@@ -43,6 +43,9 @@ function watchThemes(player) {
     themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] })
     themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
     DARK_SYSTEM.addEventListener("change", tell)
+    document.addEventListener("workbench-selection", ({ detail }) => {
+      for (const reference of watching) reference.deref()?.takeSelection(detail)
+    })
   }
   for (const reference of watching) if (!reference.deref()) watching.delete(reference)
   watching.add(new WeakRef(player))

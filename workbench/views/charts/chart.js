@@ -1,0 +1,352 @@
+// A living chart: Bokeh figures inside the frames of a chart's picture. Titles, legends and notes stay SVG elements.
+// Charts and players of a page that show the same subject share what the user selects.
+
+const CHART_STYLE = `
+.wb-chart { position: relative; max-width: 100%; font: 12px/1.4 system-ui, 'DejaVu Sans', sans-serif; }
+.wb-chart > svg { display: block; }
+.wb-chart .wb-frame { position: absolute; }
+.wb-chart .wb-entry { position: absolute; height: 17px; padding: 0; border: 0; background: none; cursor: pointer; border-radius: 3px; }
+.wb-chart .wb-entry[aria-pressed="false"] { background: light-dark(#FFFFFFB8, #14181DB8); }
+.wb-chart .wb-entry:focus-visible { outline: 2px solid #0072B2; }
+.wb-chart .wb-tools { position: absolute; display: flex; gap: 2px; opacity: 0; transform: translateX(-100%); }
+@media (hover: none) { .wb-chart .wb-tools { opacity: 0.6; } }
+.wb-chart:hover .wb-tools, .wb-chart .wb-tools:focus-within { opacity: 1; }
+.wb-chart .wb-tools button { font: 11px/1 system-ui, 'DejaVu Sans', sans-serif; padding: 3px 5px; cursor: pointer; border-radius: 3px;
+  color: light-dark(#1F2933, #E4E8EC); background: light-dark(#FFFFFFD0, #14181DD0); border: 1px solid light-dark(#E6EAEE, #2B333C); }
+.wb-chart .wb-tools button[aria-pressed="true"] { border-color: light-dark(#0072B2, #56B4E9); }
+.wb-run { margin: 4px 0; font: 13px/1.4 system-ui, 'DejaVu Sans', sans-serif; }
+.wb-run-bar { display: flex; flex-wrap: wrap; gap: 6px; align-items: center; margin: 2px 0; }
+.wb-run-bar button { font: inherit; font-size: 12px; }`
+const CHART_COLOURS = /(^|_)color$/
+const CHART_MOVED = "workbench-selection" // the event of a page that tells charts and players what the user selects
+const liveCharts = (globalThis.workbenchCharts ??= new Set())
+
+function isChartDark(root) {
+  const { body, documentElement } = document
+  if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight == "false"
+  const theme = root.closest("[data-theme]")?.dataset.theme ?? documentElement.dataset.theme
+  return theme ? theme == "dark" : matchMedia("(prefers-color-scheme: dark)").matches
+}
+
+async function inflateChart(packed) {
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))
+  return new Response(stream).arrayBuffer()
+}
+
+// Load BokehJS once for a page and leave `window.Bokeh` alone. `fetchPacked()` returns its text, compressed with gzip.
+function loadBokeh(version, fetchPacked) {
+  const load = async () => {
+    const text = new TextDecoder().decode(await inflateChart(await fetchPacked()))
+    const scope = {}
+    new Function(text).call(scope)
+    scope.Bokeh.set_log_level("warn")
+    return scope.Bokeh
+  }
+  return (globalThis[`workbenchBokeh${version}`] ??= load())
+}
+
+class LiveChart {
+  onTap = null // called with the numbers of the runs at the point that the user clicks
+  views = []
+  listeners = [] // of the visual viewport, which Bokeh adds and never removes
+
+  constructor(root, Bokeh) {
+    this.root = root // its content is the picture
+    this.Bokeh = Bokeh
+    this.onEvent = (event) => this.takeSelection(event.detail)
+    document.addEventListener(CHART_MOVED, this.onEvent)
+    this.themes = new MutationObserver(() => this.retheme())
+    this.themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] })
+    this.themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
+    this.onSystem = () => this.retheme()
+    this.system = matchMedia("(prefers-color-scheme: dark)")
+    this.system.addEventListener("change", this.onSystem)
+    liveCharts.add(this)
+  }
+
+  // Show a chart: `chart` has the surroundings and the positions of frames, `items` a JSON document for each frame.
+  async show(chart, items) {
+    const stage = document.createElement("div")
+    stage.className = "wb-chart"
+    stage.style.cssText = "position: absolute; visibility: hidden"
+    stage.innerHTML = `<style>${CHART_STYLE}</style>${chart.surroundings}`
+    this.root.append(stage)
+    this.picture ??= [...this.root.children].filter((child) => child !== stage)
+    const views = [], listeners = []
+    const port = globalThis.visualViewport // bokeh/bokeh#15298
+    if (port) {
+      port.addEventListener = (...all) => {
+        listeners.push(all)
+        EventTarget.prototype.addEventListener.apply(port, all)
+      }
+    }
+    try {
+      for (const [i, item] of items.entries()) {
+        const box = document.createElement("div")
+        box.className = "wb-frame"
+        box.style.left = `${chart.panels[i].x}px`
+        box.style.top = `${chart.panels[i].y}px`
+        stage.append(box)
+        const embedded = await this.Bokeh.embed.embed_item(item, box)
+        const view = embedded.roots[0] ?? [...embedded][0]
+        views.push(view)
+        const { document: made } = view.model
+        if (!made.is_idle) await new Promise((done) => made.idle.connect(() => done()))
+      }
+    } finally {
+      if (port) delete port.addEventListener
+    }
+    const older = [this.views, this.listeners]
+    Object.assign(this, { views, listeners, chart, stage, colours: new WeakMap(), isDark: undefined })
+    this.figures = views.map((view) => view.model)
+    this.sources = this.figures.map((figure) => sourcesOf(figure))
+    this.watch()
+    this.addLegend()
+    this.addTools()
+    this.retheme()
+    stage.style.cssText = ""
+    for (const child of [...this.root.children]) if (child !== stage && !child.classList.contains("wb-run")) child.remove()
+    this.root.prepend(stage)
+    this.disposeViews(...older)
+    this.shownAt = performance.now() // benchmarks/charts.py asks for it
+  }
+
+  // Replace the numbers of the chart that is shown; `data`: for each frame its ranges, ticks and {source: columns}.
+  feed(chart, data) {
+    for (const [i, { frame, sources }] of data.entries()) {
+      const figure = this.figures[i]
+      const byName = this.sources[i]
+      for (const [name, columns] of Object.entries(sources)) if (byName[name]) byName[name].data = columns
+      for (const range of ["x", "y"]) {
+        const model = figure[`${range}_range`]
+        const [start, end] = frame[range]
+        model.setv({ start, end, reset_start: start, reset_end: end })
+      }
+      this.setTicks(figure, frame.ticks)
+    }
+    const svg = this.stage.querySelector(":scope > svg")
+    if (svg && chart.surroundings != this.chart.surroundings) svg.outerHTML = chart.surroundings
+    this.chart = chart
+    this.fedAt = performance.now()
+  }
+
+  setTicks(figure, ticks) {
+    for (const axis of axesOf(figure)) {
+      const wanted = ticks[axis.name]
+      if (!wanted || axis.ticker.type != "FixedTicker") continue
+      axis.major_label_overrides = new Map(wanted)
+      axis.ticker.ticks = wanted.map(([tick]) => tick)
+    }
+  }
+
+  watch() {
+    for (const [i, figure] of this.figures.entries()) {
+      const zoom = () => this.useRoundTicks(figure)
+      for (const range of [figure.x_range, figure.y_range]) range.change.connect(zoom)
+      for (const source of Object.values(this.sources[i])) {
+        if (source.name.startsWith("marks"))
+          source.selected.change.connect(() => {
+            this.mute(figure)
+            this.tellSelection()
+          })
+      }
+      figure.on_event("tap", () => setTimeout(() => this.tap(), 0))
+    }
+  }
+
+  // After a zoom, the ticks of the picture are too few or too many, and marks must not be drawn outside of the frame.
+  useRoundTicks(figure) {
+    const isWholeFigure = [figure.x_range, figure.y_range].every(isWhole)
+    for (const renderer of figure.renderers) if (renderer.selection_glyph) renderer.level = isWholeFigure ? "annotation" : "glyph"
+    for (const axis of axesOf(figure)) {
+      const range = axis.name == "x axis" ? figure.x_range : figure.y_range
+      const known = (this.tickers ??= new WeakMap())
+      if (!known.has(axis)) known.set(axis, { ticker: axis.ticker, overrides: axis.major_label_overrides })
+      const { ticker, overrides } = known.get(axis)
+      const isNamed = [...overrides.values()].some((label) => !/^[-\d.,e+]+$/.test(label))
+      if (isWhole(range) || isNamed) axis.setv({ ticker, major_label_overrides: overrides })
+      else if (axis.ticker === ticker) {
+        const round = new this.Bokeh.Models.BasicTicker({ desired_num_ticks: 6, num_minor_ticks: 0 })
+        axis.setv({ ticker: round, major_label_overrides: new Map() })
+      }
+    }
+  }
+
+  addLegend() {
+    for (const [i, panel] of this.chart.panels.entries()) {
+      for (const [series, [x, y, width, name]] of panel.legend.entries()) {
+        const entry = document.createElement("button")
+        entry.type = "button"
+        entry.className = "wb-entry"
+        entry.style.cssText = `left: ${x - 2}px; top: ${y - 12}px; width: ${width - 8}px`
+        entry.title = `Show or hide: ${name}`
+        entry.setAttribute("aria-label", entry.title)
+        entry.setAttribute("aria-pressed", "true")
+        entry.dataset.lmSuppressShortcuts = "true"
+        entry.addEventListener("click", () => {
+          const isOn = entry.getAttribute("aria-pressed") != "true"
+          entry.setAttribute("aria-pressed", isOn)
+          for (const renderer of this.figures[i].renderers) if (renderer.name == `series ${series}`) renderer.visible = isOn
+        })
+        this.stage.append(entry)
+      }
+    }
+  }
+
+  addTools() {
+    for (const [i, figure] of this.figures.entries()) {
+      const { tools } = figure.toolbar
+      const drags = tools.filter((tool) => ["select", "zoom"].includes(tool.name))
+      const bar = document.createElement("div")
+      bar.className = "wb-tools"
+      const [x, y] = this.chart.panels[i].tools
+      bar.style.cssText = `left: ${x}px; top: ${y}px`
+      const add = (text, title, act) => {
+        const made = bar.appendChild(document.createElement("button"))
+        Object.assign(made, { type: "button", textContent: text, title })
+        made.setAttribute("aria-label", title)
+        made.dataset.lmSuppressShortcuts = "true"
+        made.addEventListener("click", act)
+        return made
+      }
+      const press = () => buttons.forEach((one, k) => one.setAttribute("aria-pressed", String(drags[k].active)))
+      const buttons = drags.map((drag) =>
+        add(drag.name, drag.name == "zoom" ? "Drag a rectangle to zoom in" : "Drag a rectangle to select points", () => {
+          for (const tool of drags) tool.active = tool === drag
+          press()
+        }),
+      )
+      press()
+      add("reset", "Show everything, select nothing", () => {
+        for (const range of [figure.x_range, figure.y_range]) range.setv({ start: range.reset_start, end: range.reset_end })
+        for (const source of Object.values(this.sources[i])) source.selected.indices = []
+        this.tellSelection()
+      })
+      this.stage.append(bar)
+    }
+  }
+
+  // Selection
+
+  // Return {kind: set of numbers} of the points that are selected.
+  selected() {
+    const found = {}
+    for (const byName of this.sources) {
+      for (const source of Object.values(byName)) {
+        for (const kind of ["runs", "paths", "nodes"]) {
+          const numbers = source.data[kind]
+          if (!numbers) continue
+          found[kind] ??= new Set()
+          for (const row of source.selected.indices) for (const number of numbers[row]) found[kind].add(number)
+        }
+      }
+    }
+    return found
+  }
+
+  // Series without selected points are pale while points of other series are selected.
+  mute(figure) {
+    const marks = figure.renderers.filter((renderer) => renderer.selection_glyph)
+    const isAny = marks.some((renderer) => renderer.data_source.selected.indices.length)
+    for (const renderer of marks) renderer.muted = isAny && !renderer.data_source.selected.indices.length
+  }
+
+  tellSelection() {
+    if (this.isTaking || !this.chart.subject) return
+    const detail = { subject: this.chart.subject, from: this, selected: this.selected() }
+    document.dispatchEvent(new CustomEvent(CHART_MOVED, { detail }))
+  }
+
+  // Select what another chart or a player of the same subject has selected.
+  takeSelection({ subject, from, selected }) {
+    if (from === this || !this.chart || subject != this.chart.subject) return
+    this.isTaking = true
+    for (const byName of this.sources) {
+      for (const source of Object.values(byName)) {
+        const kind = ["runs", "paths", "nodes"].find((one) => source.data[one] && selected[one])
+        if (!kind) continue
+        const rows = []
+        for (const [row, numbers] of [...source.data[kind]].entries())
+          if ([...numbers].some((number) => selected[kind].has(number))) rows.push(row)
+        source.selected.indices = rows
+      }
+    }
+    this.isTaking = false
+  }
+
+  tap() {
+    const { runs } = this.selected()
+    if (runs?.size && this.onTap) this.onTap([...runs])
+  }
+
+  // Theme
+
+  retheme() {
+    if (!this.chart) return
+    const isDark = isChartDark(this.root)
+    if (isDark === this.isDark) return
+    this.isDark = isDark
+    for (const figure of this.figures) {
+      for (const model of figure.references()) {
+        for (const name of Object.keys(model.properties)) {
+          if (!CHART_COLOURS.test(name)) continue
+          const light = this.lightColour(model, name)
+          if (light === undefined) continue
+          const colour = isDark ? this.chart.dark[light.text] : light.text
+          model[name] = light.isValue ? { value: colour } : colour
+        }
+      }
+    }
+    this.stage.style.setProperty("color-scheme", isDark ? "dark" : "light")
+  }
+
+  // Return the colour of a property on a light page, or undefined if the chart has not set it.
+  lightColour(model, name) {
+    if (!this.colours.has(model)) this.colours.set(model, {})
+    const known = this.colours.get(model)
+    if (!(name in known)) {
+      const set = model[name]
+      const text = set?.value ?? set
+      known[name] = typeof text == "string" && text in this.chart.dark ? { text, isValue: set?.value !== undefined } : undefined
+    }
+    return known[name]
+  }
+
+  // The end
+
+  disposeViews(views, listeners) {
+    for (const view of views) {
+      const made = view.model.document
+      view.remove()
+      made?.clear()
+      const at = this.Bokeh.documents.indexOf(made)
+      if (at >= 0) this.Bokeh.documents.splice(at, 1)
+    }
+    for (const all of listeners) globalThis.visualViewport?.removeEventListener(...all)
+  }
+
+  dispose() {
+    document.removeEventListener(CHART_MOVED, this.onEvent)
+    this.themes.disconnect()
+    this.system.removeEventListener("change", this.onSystem)
+    this.disposeViews(this.views, this.listeners)
+    ;[this.views, this.listeners] = [[], []]
+    if (this.stage) this.stage.replaceWith(...this.picture)
+    liveCharts.delete(this)
+  }
+}
+
+function isWhole(range) {
+  return range.start == range.reset_start && range.end == range.reset_end
+}
+
+function axesOf(figure) {
+  return [...figure.below, ...figure.left]
+}
+
+// Return {name: source} of a figure.
+function sourcesOf(figure) {
+  const found = {}
+  for (const { data_source } of figure.renderers) found[data_source.name] = data_source
+  return found
+}

@@ -1,0 +1,242 @@
+"""The description of a chart as a value: series of points, and the frame with its ranges and ticks.
+
+The static picture (`static`) and the Bokeh figure (`figure`) are drawn from the same description.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import ParameterError
+from workbench.views import palette
+from workbench.views.drawing import text_width
+
+SIZE = 11.0
+TICKS = 6
+MOST_MARKS = 40
+LEGEND_LINE = 17
+BAR = 0.8  # width of a bar, as a share of the distance to the next bar
+MOST_DOTS = 10_000  # dots of a series; of dots that are drawn at the same place one is enough
+LINE, DOTS, BARS = "line", "dots", "bars"
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of a chart with the same style, optionally with a confidence interval for each point.
+
+    shape: "line": lines from point to point; "dots": a scatter plot; "bars": a bar for each point, from ``base`` to y.
+    low, high: the ends of the confidence intervals; None: the series has no intervals.
+    tooltips: a text for each point, shown while the mouse is over it.
+    colour: "" means the next colour of `palette.SERIES`.
+    marks: whether points of a line have markers. A line with more than `MOST_MARKS` points has no markers.
+    base: the lower ends of bars; None: zero.
+    links: {kind: for each point the numbers of what it shows}. Kinds are "runs" (rows of a sweep's table), "paths"
+        (messages of a run) and "nodes". If the user selects points, all views of the same subject select what has one
+        of these numbers.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    tooltips: Sequence[str] = ()
+    colour: str = ""
+    marks: bool = True
+    shape: str = LINE
+    base: Sequence[float] | None = None
+    links: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether the static picture has a marker at each point."""
+        return self.shape == DOTS or (self.shape == LINE and self.marks and len(self.x) <= MOST_MARKS)
+
+    def colour_at(self, index: int) -> str:
+        """Return the colour of this series; ``index``: its position among the series of its chart."""
+        return self.colour or palette.SERIES[index % len(palette.SERIES)]
+
+
+def check_series(series: Series | dict[str, Any]) -> Series:
+    """Return a series with floats in its columns. Raises ParameterError if the columns differ in length."""
+    line = series if isinstance(series, Series) else Series(**series)
+    columns: dict[str, Any] = {name: getattr(line, name) for name in ("x", "y", "low", "high", "base")}
+    columns = {name: None if column is None else np.asarray(column, float).tolist() for name, column in columns.items()}
+    for name, column in columns.items():
+        if column is not None and len(column) != len(line.x):
+            raise ParameterError(
+                f"line_chart: series {line.name!r} has {len(line.x)} values of x but {len(column)} of {name}; "
+                "give one value for each x"
+            )
+    return replace(line, name=str(line.name), **columns)
+
+
+def finite_runs(line: Series, columns: Sequence[Sequence[float]]) -> list[np.ndarray]:
+    """Split the points of a series into arrays of successive points, wherever a value is not finite.
+
+    A row of an array has the x of a point and its value in each of ``columns``, such as (y,) or (low, high) of the
+    series.
+    """
+    points = np.column_stack([np.asarray(column, float) for column in (line.x, *columns)])
+    is_finite = np.isfinite(points).all(axis=1)
+    borders = np.flatnonzero(np.diff(np.concatenate([[False], is_finite, [False]]).astype(np.int8)))
+    return [points[start:end] for start, end in borders.reshape(-1, 2)]
+
+
+class Frame:
+    """The area of a chart in which its points are drawn, in px, with the ranges and ticks of both axes."""
+
+    def __init__(
+        self,
+        lines: Sequence[Series],
+        y_range: tuple[float, float] | None,
+        width: int,
+        height: int,
+        has_title: bool,
+        has_note: bool,
+        legend_rows: int,
+    ) -> None:
+        xs = _finite_values([line.x for line in lines])
+        ys = _finite_values([column for line in lines for column in (line.y, line.low, line.high) if column])
+        has_bars = any(line.shape == BARS for line in lines)
+        self.has_note = has_note
+        self.y_ticks = ticks(*(y_range or _pad_range(np.append(ys, 0.0) if has_bars else ys, True)), TICKS)
+        self.y0, self.y1 = y_range or (self.y_ticks[0], self.y_ticks[-1])
+        self.y_ticks = [tick for tick in self.y_ticks if self.y0 - 1e-12 <= tick <= self.y1 + 1e-12]
+        self.x0, self.x1 = _pad_range(xs)
+        distinct_xs = np.unique(xs)[:9].tolist()
+        round_ticks = ticks(self.x0, self.x1, TICKS + 1)
+        self.x_ticks = distinct_xs if 1 <= len(distinct_xs) <= 8 and _is_even(distinct_xs) else round_ticks
+        self.x_ticks = [tick for tick in self.x_ticks if self.x0 <= tick <= self.x1]
+        margin = 0.04 * (self.x1 - self.x0)
+        self.x0, self.x1 = self.x0 - margin, self.x1 + margin
+        widest_label_px = max((text_width(label, SIZE) for label in labels(self.y_ticks)), default=0)
+        self.left = 14 + SIZE + 8 + widest_label_px + 6
+        self.legend_y = 14.0 + (24 if has_title else 6)
+        self.top = self.legend_y + LEGEND_LINE * legend_rows + 2
+        self.right = width - 18.0
+        self.bottom = height - 46.0 - (16 if has_note else 0)
+        self.x_labels: list[str] = labels(self.x_ticks)
+        self.label_angle = 0.0
+
+    def name_categories(self, names: Sequence[str], angle: float, widest: float) -> None:
+        """Label the x axis with names instead of numbers, rotated by ``angle`` degrees.
+
+        ``widest``: the width of the widest name in px.
+        """
+        self.x_ticks, self.x_labels, self.label_angle = list(map(float, range(len(names)))), list(names), angle
+        self.x0, self.x1 = -0.5, len(names) - 0.5
+        self.bottom -= math.sin(math.radians(angle)) * widest
+        if angle:  # the first name begins to the left of its tick
+            reach = math.cos(math.radians(angle)) * text_width(names[0], SIZE)
+            self.left = max(self.left, reach - 0.5 * (self.right - self.left) / len(names) + 8 + 1.5 * SIZE)
+
+    def x(self, value: Any) -> Any:
+        """Return the position of x values in px."""
+        return self.left + (value - self.x0) / (self.x1 - self.x0) * (self.right - self.left)
+
+    def y(self, value: Any) -> Any:
+        """Return the position of y values in px; values outside the range are at the edge of the chart."""
+        share = (value - self.y0) / (self.y1 - self.y0)
+        share = np.clip(share, 0.0, 1.0) if isinstance(share, np.ndarray) else min(max(share, 0.0), 1.0)
+        return self.bottom - share * (self.bottom - self.top)
+
+    def shown_labels(self) -> list[tuple[float, str]]:
+        """Return (tick, label) of the x axis; a label that would touch the previous label is left out."""
+        shown: list[tuple[float, str]] = []
+        next_free = -math.inf
+        for tick, label in zip(self.x_ticks, self.x_labels, strict=True):
+            half_width = text_width(label, SIZE) / 2
+            if self.label_angle or self.x(tick) - half_width > next_free:
+                shown.append((tick, label))
+                next_free = self.x(tick) + half_width + 6
+        return shown
+
+
+def _finite_values(columns: Sequence[Sequence[float]]) -> np.ndarray:
+    values = np.concatenate([np.asarray(column, float) for column in columns] or [np.empty(0)])
+    return values[np.isfinite(values)]
+
+
+def _pad_range(values: np.ndarray, from_zero: bool = False) -> tuple[float, float]:
+    if not len(values):
+        return 0.0, 1.0
+    lowest_value, highest_value = float(values.min()), float(values.max())
+    if from_zero and 0 < lowest_value < 0.6 * highest_value:
+        lowest_value = 0.0
+    if lowest_value == highest_value:
+        margin = abs(lowest_value) * 0.1 or 1.0
+        return lowest_value - margin, highest_value + margin
+    return lowest_value, highest_value
+
+
+def _is_even(values: list[float]) -> bool:
+    """Return whether values are about evenly spaced, so that every value can have its own tick."""
+    steps = [b - a for a, b in pairwise(values)]
+    return not steps or max(steps) < 1.6 * min(steps)
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """Return at most ``most`` round numbers for the ticks of an axis, evenly spaced, that enclose [low, high]."""
+    span = high - low
+    power = 10.0 ** math.floor(math.log10(span / max(most - 1, 1)))
+    for step in (power * factor for factor in (1, 2, 2.5, 5, 10, 20, 50)):
+        first_step, last_step = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        if last_step - first_step + 1 <= most:
+            return [round(i * step, 12) for i in range(first_step, last_step + 1)]
+    return [low, high]
+
+
+def labels(values: Sequence[float]) -> list[str]:
+    """Return numbers as axis labels. All labels have as many decimals as the number that needs the most."""
+    label_texts = [f"{value:.6g}" for value in values]
+    if any("e" in text for text in label_texts):
+        return label_texts
+    decimals = max((len(text.partition(".")[2]) for text in label_texts), default=0)
+    return [f"{value:,.{decimals}f}" for value in values]
+
+
+def place_legend(lines: Sequence[Series], width: float, top: float) -> list[tuple[float, float, float]]:
+    """Return (left, baseline, width) in px of each series' entry in the legend; [] if the chart has no legend.
+
+    ``width``: of the chart. ``top``: the baseline of the first row of entries.
+    """
+    if not lines or (len(lines) < 2 and not lines[0].name):
+        return []
+    entries, x, y = [], 14.0, top
+    for line in lines:
+        entry_width = 26 + text_width(line.name, SIZE) * 1.06 + 16
+        if x > 14 and x + entry_width > width - 10:
+            x, y = 14.0, y + LEGEND_LINE
+        entries.append((x, y, entry_width))
+        x += entry_width
+    return entries
+
+
+def count_legend_rows(lines: Sequence[Series], width: float) -> int:
+    """Return the number of rows of the legend, 0 without a legend. ``width``: of the chart in px."""
+    return len({y for _, y, _ in place_legend(lines, width, 0.0)})
+
+
+def distinct_dots(frame: Frame, line: Series) -> np.ndarray:
+    """Return the indices of the points of a scatter plot to draw, ascending: at most `MOST_DOTS`.
+
+    Of finite points at the same place of a grid, the last is drawn. The grid is as fine as that number allows: its
+    cells are at least a quarter of a px wide.
+    """
+    xs, ys = np.asarray(line.x, float), np.asarray(line.y, float)
+    finite_points = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
+    columns, rows = frame.x(xs[finite_points]), frame.y(ys[finite_points])
+    cell_px = 0.25
+    while True:
+        cells = np.floor(columns / cell_px).astype(np.int64) * 1_000_003 + np.floor(rows / cell_px).astype(np.int64)
+        _, last_points = np.unique(cells[::-1], return_index=True)
+        if len(last_points) <= MOST_DOTS:
+            return np.sort(finite_points[len(cells) - 1 - last_points])
+        cell_px *= 1.5

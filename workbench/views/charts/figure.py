@@ -1,0 +1,215 @@
+"""A chart as Bokeh figures, drawn inside the frames of its picture.
+
+Every figure has the size, the frame, the ranges, the ticks and the fonts of the picture, so that nothing moves when a
+figure replaces the picture. The user can hover, select and zoom; the button for a reset restores the ranges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import (
+    BoxSelectTool,
+    BoxZoomTool,
+    ColumnDataSource,
+    FixedTicker,
+    Grid,
+    HoverTool,
+    LinearAxis,
+    Patches,
+    Plot,
+    Quad,
+    Range1d,
+    ResetTool,
+    Scatter,
+    Segment,
+    TapTool,
+)
+from bokeh.models import Line as LineGlyph
+
+from workbench.views import palette
+from workbench.views.charts.description import (
+    BAR,
+    BARS,
+    DOTS,
+    LINE,
+    SIZE,
+    Series,
+    distinct_dots,
+    finite_runs,
+    labels,
+)
+from workbench.views.charts.static import Panel
+from workbench.views.drawing import FONT_FAMILY
+
+MARKS, LINES, BAND, ENDS = "marks", "line", "band", "ends"  # names of the sources of a series
+# The tooltip of Bokeh has a white rim of 5 px, which is covered on a dark page.
+_TOOLTIP = (
+    "<div style='max-width:26em;white-space:normal;margin:-5px;padding:5px;"
+    f"background:light-dark({palette.BACKGROUND},{palette.in_dark(palette.NODE)});"
+    f"color:light-dark({palette.TEXT},{palette.in_dark(palette.TEXT)})'>@text</div>"
+)
+_SIZES = {"circle": 7.0, "square": 6.05, "triangle": 7.1, "diamond": 8.2}  # px, as in the picture
+
+
+def figure_of(panel: Panel) -> Plot:
+    """Return a Bokeh figure of a frame of a chart, in colours for a light background.
+
+    The sources of the series number i are named "marks i", "line i", "band i", and "ends i" (of single intervals).
+    """
+    frame = panel.frame
+    figure = Plot(
+        width=round(panel.width),
+        height=round(panel.height),
+        x_range=Range1d(frame.x0, frame.x1, name="x range"),
+        y_range=Range1d(frame.y0, frame.y1, name="y range"),
+        min_border_left=round(frame.left),
+        min_border_right=round(panel.width - frame.right),
+        min_border_top=round(frame.top),
+        min_border_bottom=round(panel.height - frame.bottom),
+        background_fill_color=None,
+        border_fill_color=None,
+        outline_line_color=None,
+        toolbar_location=None,  # the page has buttons of its own
+        title=None,
+    )
+    _add_axes(figure, panel)
+    hovered = [renderer for index, line in enumerate(panel.lines) for renderer in _add_series(figure, panel, line, index)]
+    box_select, box_zoom = BoxSelectTool(renderers=hovered, name="select"), BoxZoomTool(name="zoom")
+    can_select = any(line.links for line in panel.lines)
+    tools = [HoverTool(renderers=hovered, tooltips=_TOOLTIP), TapTool(renderers=hovered), ResetTool()]
+    figure.add_tools(*tools, *([box_select] if can_select else []), box_zoom)
+    figure.toolbar.active_drag = box_select if can_select else box_zoom
+    return figure
+
+
+def columns_of(panel: Panel) -> dict[str, dict[str, Any]]:
+    """Return {name of a source: its columns} for all series of a frame."""
+    return {
+        f"{kind} {index}": columns
+        for index, line in enumerate(panel.lines)
+        for kind, columns in _series_columns(panel, line).items()
+    }
+
+
+def _add_axes(figure: Plot, panel: Panel) -> None:
+    frame = panel.frame
+    font = {"major_label_text_font": FONT_FAMILY, "major_label_text_font_size": f"{SIZE:g}px"}
+    look: dict[str, Any] = {
+        **font,
+        "major_label_text_color": palette.TEXT,
+        "axis_line_color": palette.OUTLINE,
+        "major_tick_line_color": palette.OUTLINE,
+        "major_tick_in": 0,
+        "minor_tick_line_color": None,
+    }
+    x_axis = LinearAxis(
+        ticker=FixedTicker(ticks=[tick for tick, _ in frame.shown_labels()]),
+        major_label_overrides=_overrides(frame.shown_labels()),
+        major_label_orientation=math.radians(frame.label_angle) if frame.label_angle else "horizontal",
+        major_tick_out=4,
+        major_label_standoff=4,
+        name="x axis",
+        **look,
+    )
+    y_axis = LinearAxis(
+        ticker=FixedTicker(ticks=frame.y_ticks),
+        major_label_overrides=_overrides(zip(frame.y_ticks, labels(frame.y_ticks), strict=True)),
+        major_tick_out=0,
+        major_label_standoff=6,
+        name="y axis",
+        **{**look, "axis_line_color": None, "major_tick_line_color": None},
+    )
+    figure.add_layout(x_axis, "below")
+    figure.add_layout(y_axis, "left")
+    figure.add_layout(Grid(dimension=1, axis=y_axis, grid_line_color=palette.GRID))
+
+
+def _overrides(ticks: Any) -> dict[float | str, str]:
+    return {float(tick): label for tick, label in ticks}
+
+
+def _add_series(figure: Plot, panel: Panel, line: Series, index: int) -> list[Any]:
+    """Add the glyphs of a series to a figure; return the renderers with which the user can hover and select."""
+    colour, sources = line.colour_at(index), {}
+    for kind, columns in _series_columns(panel, line).items():
+        sources[kind] = ColumnDataSource(columns, name=f"{kind} {index}")
+    look = {"name": f"series {index}"}
+    if line.shape == BARS:
+        bar = Quad(left="left", right="right", bottom="base", top="y", fill_color=colour, line_color=None)
+        return [_add_selectable(figure, sources[MARKS], bar, index)]
+    if ENDS in sources:
+        whisker = Segment(x0="x", y0="low", x1="x", y1="high", line_color=colour, line_width=1.2)
+        band = Patches(xs="xs", ys="ys", fill_color=colour, fill_alpha=0.18, line_color=None)
+        figure.add_glyph(sources[BAND], band, **look)
+        figure.add_glyph(sources[ENDS], whisker, **look)
+    if LINES in sources:
+        figure.add_glyph(
+            sources[LINES],
+            LineGlyph(x="x", y="y", line_color=colour, line_width=1.8, line_join="round", line_cap="round"),
+            **look,
+        )
+    is_dot = line.shape == DOTS
+    marker = "circle" if is_dot else palette.SERIES_MARKERS[index % len(palette.SERIES_MARKERS)]
+    marks = Scatter(
+        x="x",
+        y="y",
+        marker=marker,
+        size=5.2 if is_dot else _SIZES[marker],
+        fill_color=colour,
+        fill_alpha=0.75 if is_dot else 1.0 if line.has_marks else 0.0,
+        line_color=palette.BACKGROUND if line.has_marks and not is_dot else None,
+        line_width=0.8,
+    )
+    return [_add_selectable(figure, sources[MARKS], marks, index)]
+
+
+def _add_selectable(figure: Plot, source: ColumnDataSource, glyph: Any, index: int) -> Any:
+    """Add a glyph of the series number ``index``; if points are selected, the others are pale. Return its renderer.
+
+    All three glyphs are given, because those that Bokeh derives keep their colours when the theme changes.
+    """
+    selected, others = glyph.clone(), glyph.clone()
+    others.fill_alpha = 0.25 * float(glyph.fill_alpha)
+    if isinstance(glyph, Scatter) and float(glyph.fill_alpha) == 0.0:  # a line without markers
+        selected.fill_alpha = 1.0
+    return figure.add_glyph(
+        source,
+        glyph,
+        selection_glyph=selected,
+        nonselection_glyph=others,
+        muted_glyph=others.clone(),  # while only points of other series are selected
+        name=f"series {index}",
+        level="annotation",  # marks on the edge of the frame are drawn whole
+    )
+
+
+def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
+    """Return {kind of a source: its columns} for a series."""
+    xs, ys = np.asarray(line.x, float), np.asarray(line.y, float)
+    points = distinct_dots(panel.frame, line) if line.shape == DOTS else np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
+    marks: dict[str, Any] = {"x": xs[points], "y": ys[points], "text": _texts(line, points.tolist())}
+    marks |= {kind: [list(map(int, numbers[point])) for point in points.tolist()] for kind, numbers in line.links.items()}
+    if line.shape == BARS:
+        base = np.zeros(len(xs)) if line.base is None else np.asarray(line.base, float)
+        return {MARKS: marks | {"left": marks["x"] - BAR / 2, "right": marks["x"] + BAR / 2, "base": base[points]}}
+    columns = {MARKS: marks}
+    if line.shape == LINE:
+        columns[LINES] = {"x": xs, "y": ys}
+    if line.low is not None and line.high is not None:
+        runs = finite_runs(line, (line.low, line.high))
+        x, low, high = np.array([run[0] for run in runs if len(run) == 1]).reshape(-1, 3).T
+        columns[ENDS] = {"x": x, "low": low, "high": high}
+        outlines = [np.concatenate([run[:, [0, 1]], run[::-1, [0, 2]]]) for run in runs if len(run) > 1]
+        columns[BAND] = {"xs": [outline[:, 0] for outline in outlines], "ys": [outline[:, 1] for outline in outlines]}
+    return columns
+
+
+def _texts(line: Series, points: Sequence[int]) -> list[str]:
+    if line.tooltips:
+        return [line.tooltips[point] for point in points]
+    name = f"{line.name}: " if line.name else ""
+    return [f"{name}{line.x[point]:.6g}, {line.y[point]:.6g}" for point in points]

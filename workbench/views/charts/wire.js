@@ -1,0 +1,187 @@
+// The widget that brings a chart to life; see living.py. This text is appended to chart.js.
+
+const holderOf = async (name) => {
+  for (let waited = 0; waited < 200; waited++) {
+    const found = document.querySelector(`[data-chart="${name}"]`)
+    if (found) return found
+    await new Promise((done) => setTimeout(done, 30))
+  }
+  return null
+}
+const bytesOf = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength)
+
+class ChartWire {
+  constructor(model, root) {
+    this.model = model
+    this.root = root
+    this.answers = new Map() // kind of an answer -> function that takes it
+    this.onMessage = (message, buffers) => this.take(message, buffers)
+    model.on("msg:custom", this.onMessage)
+    this.sizes = new ResizeObserver(() => this.fit())
+  }
+
+  // Ask the kernel; return its next answer of this kind.
+  ask(kind, more = {}) {
+    return new Promise((done) => {
+      this.answers.set(kind, done)
+      this.model.send({ want: kind, ...more })
+    })
+  }
+
+  take(message, buffers) {
+    const done = this.answers.get(message.kind)
+    this.answers.delete(message.kind)
+    if (done) done([message, buffers])
+    else if (message.kind == "feed") this.feed(message, buffers)
+  }
+
+  async start() {
+    const version = this.model.get("version")
+    const Bokeh = await loadBokeh(version, async () => bytesOf((await this.ask("bokeh"))[1][0]))
+    if (this.isGone) return
+    this.live = new LiveChart(this.root, Bokeh)
+    this.live.onTap = (runs) => this.openRun(runs, 0)
+    await this.draw()
+    this.sizes.observe(this.root)
+  }
+
+  async draw() {
+    this.width = this.root.clientWidth
+    const [chart, buffers] = await this.ask("figure", { width: this.width })
+    if (this.isGone) return
+    const items = JSON.parse(new TextDecoder().decode(await inflateChart(bytesOf(buffers[0]))))
+    await this.live.show(chart, items)
+    this.natural = chart.natural
+    if (this.isGone) this.live.dispose()
+  }
+
+  // Ask for another width if the page has become narrower than the chart, or wider again.
+  fit() {
+    const width = this.root.clientWidth
+    clearTimeout(this.fitting)
+    if (!width || this.isGone || Math.min(width, this.natural) == Math.min(this.width, this.natural)) return
+    this.fitting = setTimeout(() => this.draw(), 200)
+  }
+
+  async feed(message, buffers) {
+    if (!this.live?.chart) return
+    if (message.is_other) return this.draw()
+    this.live.feed(message, readColumns(message.data, buffers))
+  }
+
+  // Show a player with one of the runs below the chart.
+  async openRun(runs, at) {
+    if (!this.live.chart.can_open) return
+    const bar = this.runBar(runs, at)
+    bar.querySelector("output").textContent = "running …"
+    const [message, buffers] = await this.ask("run", { number: runs[at] })
+    if (this.isGone || !bar.isConnected) return
+    bar.querySelector("output").textContent = message.caption
+    if (message.error) return
+    const { mount } = await this.player()
+    if (this.runPlayer?.root.isConnected) this.runPlayer.feed(bytesOf(buffers[0]).slice().buffer)
+    else this.runPlayer = mount(bar.parentElement.appendChild(document.createElement("div")), bytesOf(buffers[0]).slice().buffer)
+  }
+
+  runBar(runs, at) {
+    let box = this.root.querySelector(":scope > .wb-run")
+    if (!box) {
+      box = document.createElement("div")
+      box.className = "wb-run"
+      this.root.append(box)
+    }
+    box.querySelector(":scope > .wb-run-bar")?.remove()
+    const bar = document.createElement("div")
+    bar.className = "wb-run-bar"
+    const add = (text, title, act, isOff) => {
+      const made = document.createElement("button")
+      Object.assign(made, { type: "button", textContent: text, title, disabled: isOff })
+      made.setAttribute("aria-label", title)
+      made.addEventListener("click", act)
+      bar.append(made)
+    }
+    if (runs.length > 1) {
+      add("◀", "Previous run of this point", () => this.openRun(runs, at - 1), at == 0)
+      add("▶", "Next run of this point", () => this.openRun(runs, at + 1), at == runs.length - 1)
+    }
+    bar.append(document.createElement("output"))
+    add("✕", "Close this run", () => {
+      this.runPlayer?.dispose()
+      this.runPlayer = null
+      box.remove()
+    })
+    box.prepend(bar)
+    return bar
+  }
+
+  // Return the player's module, which a page loads once.
+  async player() {
+    const load = async () => {
+      const [, buffers] = await this.ask("player")
+      const place = URL.createObjectURL(new Blob([await inflateChart(bytesOf(buffers[0]))], { type: "text/javascript" }))
+      const module = await import(place)
+      URL.revokeObjectURL(place)
+      return module
+    }
+    return (globalThis[this.model.get("player")] ??= load())
+  }
+
+  dispose() {
+    this.isGone = true
+    this.model.off("msg:custom", this.onMessage)
+    this.sizes.disconnect()
+    clearTimeout(this.fitting)
+    this.runPlayer?.dispose()
+    this.live?.dispose()
+  }
+}
+
+// Return the data of frames in which {"buffer": i} is replaced by the numbers in this buffer.
+function readColumns(data, buffers) {
+  const numbers = buffers.map((view) => new Float64Array(bytesOf(view).slice().buffer))
+  const read = (value) => (value?.buffer !== undefined ? numbers[value.buffer] : Array.isArray(value) ? value.map(read) : value)
+  return data.map(({ frame, sources }) => ({
+    frame,
+    sources: Object.fromEntries(
+      Object.entries(sources).map(([name, columns]) => [
+        name,
+        Object.fromEntries(Object.entries(columns).map(([column, value]) => [column, read(value)])),
+      ]),
+    ),
+  }))
+}
+
+async function startWire(model, root) {
+  const wire = new ChartWire(model, root)
+  wire.start().catch((error) => console.error("a chart of the workbench stays a picture:", error))
+  return wire
+}
+
+// A chart in the output of a cell: the output has the picture, and this widget has no visible part.
+async function initialize({ model }) {
+  const name = model.get("holder")
+  if (!name) return
+  const root = await holderOf(name)
+  if (!root) return
+  const wire = await startWire(model, root)
+  return () => wire.dispose()
+}
+
+// A chart in a layout of widgets: the widget has the picture.
+async function render({ model, el }) {
+  if (model.get("holder")) return
+  const root = document.createElement("div")
+  root.innerHTML = model.get("picture")
+  el.style.width = "100%"
+  el.append(root)
+  const wire = await startWire(model, root)
+  const redraw = () => {
+    if (!wire.live?.chart) root.innerHTML = model.get("picture")
+  }
+  model.on("change:picture", redraw)
+  return () => {
+    model.off("change:picture", redraw)
+    wire.dispose()
+  }
+}
+export default { initialize, render }
