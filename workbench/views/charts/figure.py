@@ -64,8 +64,8 @@ def figure_of(panel: Panel) -> Plot:
     figure = Plot(
         width=round(panel.width),
         height=round(panel.height),
-        x_range=Range1d(frame.x0, frame.x1, name="x range"),
-        y_range=Range1d(frame.y0, frame.y1, name="y range"),
+        x_range=Range1d(frame.x0, frame.x1, reset_start=frame.x0, reset_end=frame.x1),
+        y_range=Range1d(frame.y0, frame.y1, reset_start=frame.y0, reset_end=frame.y1),
         min_border_left=round(frame.left),
         min_border_right=round(panel.width - frame.right),
         min_border_top=round(frame.top),

@@ -175,6 +175,7 @@ def _surroundings(chart: Chart) -> dict[str, Any]:
     colours = {line.colour_at(index) for panel in chart.panels for index, line in enumerate(panel.lines)}
     colours |= {palette.TEXT, palette.OUTLINE, palette.GRID, palette.BACKGROUND}
     return {
+        "width": chart.width,
         "surroundings": chart.surroundings().to_html(),
         "panels": [_panel_entry(panel) for panel in chart.panels],
         "dark": {colour: palette.in_dark(colour) for colour in sorted(colours)},

@@ -151,30 +151,29 @@ function readColumns(data, buffers) {
   }))
 }
 
-async function startWire(model, root) {
+function startWire(model, root) {
   const wire = new ChartWire(model, root)
   wire.start().catch((error) => console.error("a chart of the workbench stays a picture:", error))
   return wire
 }
 
-// A chart in the output of a cell: the output has the picture, and this widget has no visible part.
-async function initialize({ model }) {
+// A chart in the output of a cell: the output has the picture, and this widget has no visible part. The picture may come
+// later than the widget, but anywidget waits only two seconds for this function.
+function initialize({ model }) {
   const name = model.get("holder")
   if (!name) return
-  const root = await holderOf(name)
-  if (!root) return
-  const wire = await startWire(model, root)
-  return () => wire.dispose()
+  const started = holderOf(name).then((root) => root && startWire(model, root))
+  return () => started.then((wire) => wire?.dispose())
 }
 
 // A chart in a layout of widgets: the widget has the picture.
-async function render({ model, el }) {
+function render({ model, el }) {
   if (model.get("holder")) return
   const root = document.createElement("div")
   root.innerHTML = model.get("picture")
   el.style.width = "100%"
   el.append(root)
-  const wire = await startWire(model, root)
+  const wire = startWire(model, root)
   const redraw = () => {
     if (!wire.live?.chart) root.innerHTML = model.get("picture")
   }

@@ -1,0 +1,193 @@
+"""Charts in JupyterLab: hovering, selecting, opening runs, updates, themes, narrow pages, and what is left at the end."""
+
+import pytest
+
+from tests.jupyter import WITHIN_S, Jupyter
+
+pytestmark = pytest.mark.browser
+SETUP = """
+import comm
+import ipywidgets
+import workbench as wb
+from workbench.views.charts.living import ChartView
+
+workload = [wb.subscribe(0, "TEMP GE 1"), wb.publish([15, 12], "TEMP IS 5", every_s=1)]
+scenario = wb.Scenario(wb.topology.grid(4, 4), wb.Diffusion(), workload, wb.radios.cc2420(), duration_s=5)
+table = wb.Sweep(scenario, {"protocol.refresh_s": [2, 4, 8], "seed": [1, 2]}, engine="reference").run(progress=False)
+run = scenario.run(engine="reference")
+
+def lines(ys):
+    xs = list(range(len(ys)))
+    return wb.views.line_chart([{"name": "a", "x": xs, "y": ys}, {"name": "b", "x": xs, "y": [15.0] * len(xs)}])
+"""
+SENT, ENERGY, RUN, PLAYER, LINES = 1, 2, 3, 4, 5
+CELLS = (
+    SETUP,
+    "table.plot('protocol.refresh_s', 'transmissions')",
+    "table.plot('protocol.refresh_s', 'energy_mJ')",
+    "run.plot()",
+    "run.show()",
+    "view = ChartView(lines([1.0, 2.0, 4.0]))\nipywidgets.VBox([view.wire])",
+    "view.feed(lines([3.0, 1.0, 2.0, 49.0]))",
+    "print(len(comm.get_comm_manager().comms))",
+)
+CHARTS = "[...globalThis.workbenchCharts ?? []].filter((one) => one.shownAt && one.root.isConnected)"
+# The position of a point in the page: of chart number `which`, source `name`, point number `at`.
+POINT = f"""([which, name, at]) => {{
+  const chart = {CHARTS}[which], view = chart.views[0], {{ data }} = chart.sources[0][name]
+  chart.root.scrollIntoView({{ block: "center" }})
+  const {{ x, y }} = view.el.getBoundingClientRect()
+  return [x + view.frame.x_scale.compute(data.x[at]), y + view.frame.y_scale.compute(data.y[at])]
+}}"""
+SELECTED = f"(which) => {CHARTS}[which].sources.map((one) => [...one['marks 0'].selected.indices])[0]"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    with Jupyter("lab", tmp_path_factory.mktemp("lab")) as jupyter:
+        yield jupyter
+
+
+@pytest.fixture
+def notebook(chromium, lab):
+    made = lab.notebook(chromium, CELLS, "charts.ipynb", (1366, 900))
+    made.run(0)
+    yield made
+    assert made.complaints == []
+    made.page.close()
+    for kernel in lab.kernels():
+        lab.shut_down(kernel)
+
+
+def run_charts(notebook, *cells):
+    """Run cells with one chart each, and wait until all charts are alive."""
+    for cell in cells:
+        notebook.run(cell)
+    wait(notebook, f"{CHARTS}.length == {len(cells)}")
+
+
+def wait(notebook, condition):
+    notebook.page.wait_for_function(f"() => {condition}", timeout=1000 * WITHIN_S)
+
+
+def move_to(notebook, which, at, name="marks 0"):
+    x, y = notebook.page.evaluate(POINT, [which, name, at])
+    notebook.page.mouse.move(x - 3, y)
+    notebook.page.mouse.move(x, y)
+    return x, y
+
+
+def test_a_point_of_a_sweep_shows_its_values_and_opens_its_runs(notebook):
+    run_charts(notebook, SENT, ENERGY)
+    x, y = move_to(notebook, 0, 1)
+    tooltip = notebook.page.get_by_text("refresh (s) 4: transmissions")
+    tooltip.wait_for(state="visible")
+    assert "2 runs" in tooltip.inner_text()
+    notebook.page.mouse.click(x, y)
+    wait(notebook, "document.querySelector('.wb-run .wb-player canvas')")
+    bar = notebook.page.locator(".wb-run-bar")
+    assert bar.locator("output").inner_text() == "protocol.refresh_s=4, seed=1"
+    assert notebook.page.evaluate(SELECTED, 1) == [1]  # the other chart of the table selects the same runs
+    bar.get_by_label("Next run of this point").click()
+    wait(notebook, "document.querySelector('.wb-run output').textContent.endsWith('seed=2')")
+    wait(notebook, "document.querySelector('.wb-run .wb-player').workbenchPlayer.picture.workload.includes('seed 2')")
+    notebook.page.get_by_label("Close this run").click()
+    assert notebook.page.locator(".wb-run").count() == 0
+
+
+def test_a_selected_part_of_the_deliveries_is_shown_on_the_map_and_a_node_selects_its_deliveries(notebook):
+    run_charts(notebook, RUN)
+    notebook.run(PLAYER)
+    wait(notebook, "document.querySelector('.wb-player')?.workbenchPlayer?.paints > 1")
+    count = notebook.page.evaluate(f"() => {CHARTS}[0].sources[0]['marks 0'].data.x.length")
+    (x0, y0), (x1, y1) = (notebook.page.evaluate(POINT, [0, "marks 0", at]) for at in (count - 2, count - 1))
+    notebook.page.mouse.move(x0 - 5, y0 + 5)
+    notebook.page.mouse.down()
+    notebook.page.mouse.move(x1 + 5, y1 - 5, steps=5)
+    notebook.page.mouse.up()
+    assert count - 1 in notebook.page.evaluate(SELECTED, 0)
+    player = "document.querySelector('.wb-player').workbenchPlayer"
+    paths = f"{CHARTS}[0].sources[0]['marks 0'].data.paths"
+    rows = f"{CHARTS}[0].sources[0]['marks 0'].selected.indices"
+    wait(notebook, f"{rows}.every((row) => {player}.brushed.has({paths}[row][0]))")
+    wait(notebook, f"[...{player}.map.shown].some(([layer, rows]) => layer.of_path && rows.length)")
+    notebook.page.evaluate(f"() => {player}.pickNode({player}.plan.id.indexOf(12))")
+    nodes = f"{CHARTS}[0].sources[0]['marks 0'].data.nodes"
+    wait(notebook, f"{rows}.length && {rows}.every((row) => {nodes}[row].includes(12))")
+
+
+@pytest.mark.family
+def test_a_view_in_a_layout_takes_other_numbers_and_keeps_its_figure(notebook):
+    run_charts(notebook, LINES)
+    first = notebook.page.evaluate_handle(f"() => {CHARTS}[0].figures[0]")
+    notebook.run(LINES + 1)
+    wait(notebook, f"{CHARTS}[0].sources[0]['line 0'].data.y.length == 4")
+    assert notebook.page.evaluate(f"(first) => {CHARTS}[0].figures[0] === first", first)
+    assert notebook.page.evaluate(f"() => {CHARTS}[0].figures[0].y_range.end") >= 49
+    entry = notebook.page.get_by_label("Show or hide: b")
+    entry.click()
+    assert entry.get_attribute("aria-pressed") == "false"
+    visible = f"() => {CHARTS}[0].figures[0].renderers.filter((one) => one.visible).map((one) => one.name)"
+    assert set(notebook.page.evaluate(visible)) == {"series 0"}
+
+
+@pytest.mark.family
+def test_a_chart_follows_the_theme_and_the_width_of_its_page(notebook):
+    run_charts(notebook, SENT)
+    line = f"() => {CHARTS}[0].figures[0].renderers[0].glyph.line_color ?? {CHARTS}[0].figures[0].renderers.at(-1).glyph.fill_color"
+    colour = f"() => {CHARTS}[0].figures[0].below[0].major_label_text_color"
+    light = notebook.page.evaluate(colour)
+    notebook.page.evaluate("() => jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
+    wait(notebook, f"{CHARTS}[0].isDark")
+    assert notebook.page.evaluate(colour) != light and notebook.page.evaluate(line) is not None
+    notebook.page.evaluate("() => jupyterapp.commands.execute('application:toggle-left-area')")
+    notebook.page.set_viewport_size({"width": 480, "height": 800})
+    wait(notebook, f"{CHARTS}[0].chart.width < 480 && {CHARTS}[0].stage.offsetWidth <= {CHARTS}[0].root.clientWidth")
+
+
+@pytest.mark.family
+def test_a_zoom_gets_round_ticks_and_a_reset_those_of_the_picture(notebook):
+    run_charts(notebook, SENT)
+    ticks = f"() => {CHARTS}[0].figures[0].left[0].ticker.type"
+    assert notebook.page.evaluate(ticks) == "FixedTicker"
+    notebook.page.get_by_label("Drag a rectangle to zoom in").click()
+    (x0, y0), (x1, y1) = (notebook.page.evaluate(POINT, [0, "marks 0", at]) for at in (0, 1))
+    notebook.page.mouse.move(x0, y0)
+    notebook.page.mouse.down()
+    notebook.page.mouse.move(x1, y1 + 20, steps=5)
+    notebook.page.mouse.up()
+    wait(notebook, f"{CHARTS}[0].figures[0].left[0].ticker.type == 'BasicTicker'")
+    notebook.page.get_by_label("Show everything, select nothing").click()
+    assert notebook.page.evaluate(ticks) == "FixedTicker"
+
+
+@pytest.mark.family
+def test_a_dead_kernel_and_a_reopened_notebook_leave_the_pictures(notebook, lab, chromium):
+    run_charts(notebook, SENT)
+    notebook.save()
+    for kernel in lab.kernels():
+        lab.shut_down(kernel)
+    reopened = lab.opened(chromium, "charts.ipynb")
+    picture = reopened.page.locator("[data-chart] svg, [data-chart] img").first
+    picture.wait_for(state="visible")
+    assert picture.bounding_box()["height"] > 200 and reopened.page.locator(".wb-frame").count() == 0
+    assert (lab.folder / "charts.ipynb").stat().st_size < 120_000
+    reopened.page.close()
+
+
+@pytest.mark.family
+def test_cells_that_are_run_again_leave_no_figures_documents_or_comms(notebook):
+    run_charts(notebook, SENT)
+    comms = len(CELLS) - 1
+
+    def state():
+        notebook.run(comms)
+        return [int(notebook.output(comms)), notebook.page.evaluate("() => globalThis.workbenchCharts.size")]
+
+    before = state()
+    documents = f"() => {CHARTS}[0].Bokeh.documents.length"
+    for _ in range(10):
+        notebook.run(SENT)
+        wait(notebook, f"{CHARTS}.length == 1")
+    wait(notebook, f"globalThis.workbenchCharts.size == 1 && {CHARTS}.length == 1")
+    assert state() == before and notebook.page.evaluate(documents) == 1
