@@ -117,7 +117,11 @@ EXTENSIONS = {
         "plot": "views.sweeps.comparison.plot",
         "map": "views.sweeps.comparison.winner_map",
     },
-    "sweeps.table.SweepTable": {"plot": "views.sweeps.summary.plot", "drawing": "views.sweeps.summary.drawing"},
+    "sweeps.table.SweepTable": {
+        "plot": "views.sweeps.summary.plot",
+        "drawing": "views.sweeps.summary.drawing",
+        "save_html": "views.sweeps.page.save_html",
+    },
     "topology.graphs.Network": {"_repr_mimebundle_": "views.picture.of_network"},
 }
 

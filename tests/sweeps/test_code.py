@@ -66,7 +66,12 @@ def test_an_edit_reruns_only_the_points_that_run_the_edited_code(copied):
     everything = dict.fromkeys(("flooding", "gossip", "diffusion", "tinymq", "filtered"), 2)
     protocols = copied / "workbench" / "protocols"
     assert ran(copied) == everything
-    for path in ("protocols/diffusion/views/__init__.py", "views/charts/static.py", "sweeps/table.py", "widgets/sweep.py"):
+    for path in (
+        "protocols/diffusion/views/__init__.py",
+        "views/charts/static.py",
+        "sweeps/table.py",
+        "widgets/sweep.py",
+    ):
         edit(copied / "workbench" / path, '"""', '"""Edited. ')
     assert ran(copied) == {}
     edit(protocols / "tinymq" / "node.py", '"""', '"""Edited. ')

@@ -88,7 +88,11 @@ def test_a_sweep_gives_a_table_and_a_chart_that_follows_the_page(panel, scenario
     row = panel.results[(panel.results["radio.loss"] == 0.5) & (panel.results["seed"] == 4)].iloc[0]
     alone = scenario.replace(seed=4, **{"radio.loss": 0.5}).run(engine="reference")
     assert row["transmissions"] == alone.metrics["transmissions"]
-    assert "<svg" in panel._view.wire.picture and "light-dark(" in panel._view.wire.picture and "loss" in panel._view.wire.picture
+    assert (
+        "<svg" in panel._view.wire.picture
+        and "light-dark(" in panel._view.wire.picture
+        and "loss" in panel._view.wire.picture
+    )
     assert not panel.run_button.disabled and panel.stop_button.disabled and panel.bar.layout.visibility == "hidden"
 
 

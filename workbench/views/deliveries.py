@@ -79,7 +79,9 @@ def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT)
         for name, points in groups
     ]
     missing = int(run.metrics["expected"]) - int(run.metrics["delivered"])
-    note = f"{len(latency_ms):,} deliveries" + (f"; {missing:,} expected readings were not delivered" if missing else "")
+    note = f"{len(latency_ms):,} deliveries" + (
+        f"; {missing:,} expected readings were not delivered" if missing else ""
+    )
     chart = line_chart(series, x_label=AXES[x], y_label="latency (ms)", note=note, width=width, height=height)
     chart.title, chart.subject = "Latency of each delivery", subject_of(run)
     return chart

@@ -18,7 +18,7 @@ from workbench.views.drawing import Drawing
 
 LONGEST_SCENARIO = 20_000
 
-_HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
 
 
 def save_html(
@@ -62,7 +62,7 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
     title_text = html.escape(caption.title(run))
     title = f"<title>{title_text}</title><style>{browser_file('page.css')}</style>"
     return (
-        f"{_HEAD}{title}{head_html}</head><body><main><h1>{title_text}</h1>{''.join(page_parts)}</main></body></html>\n"
+        f"{HEAD}{title}{head_html}</head><body><main><h1>{title_text}</h1>{''.join(page_parts)}</main></body></html>\n"
     )
 
 

@@ -349,6 +349,7 @@ class RunView:
     layers: in the order of their buttons.
     notes: sentences about omitted rows and estimated data.
     trace: the whole trace as columns.
+    is_compact: whether times are rounded, for a page with many runs (see `player.payload.pack`).
     """
 
     run: Any
@@ -360,6 +361,7 @@ class RunView:
     paths: MessagePaths = NO_PATHS
     notes: tuple[str, ...] = ()
     trace: Columns | None = None
+    is_compact: bool = False
 
     def layer(self, name: str, mark: str | None = None) -> Layer:
         """Return the first layer with this name and, if given, this mark. Raises KeyError if no layer matches."""

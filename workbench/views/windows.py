@@ -146,7 +146,9 @@ def chart(following: Any, key: str | None = None) -> Chart | None:
     display_handle = display(HTML(view.to_html()), display_id=True)
     # The thread outlives the cell that started it. Its updates find the output by the output's id. A program that
     # executes a notebook without a page accepts only messages of the running cell.
-    thread = threading.Thread(target=_update_chart, args=(following, key, view, display_handle), name="chart", daemon=True)
+    thread = threading.Thread(
+        target=_update_chart, args=(following, key, view, display_handle), name="chart", daemon=True
+    )
     thread.start()
     following.charts.append(thread)
     return None

@@ -9,6 +9,7 @@ const CHART_STYLE = `
 .wb-chart .wb-entry[aria-pressed="false"] { background: light-dark(#FFFFFFB8, #14181DB8); }
 .wb-chart .wb-entry:focus-visible { outline: 2px solid #0072B2; }
 .wb-chart .wb-tools { position: absolute; display: flex; gap: 2px; opacity: 0; transform: translateX(-100%); }
+.wb-chart > svg { max-width: none !important; }
 @media (hover: none) { .wb-chart .wb-tools { opacity: 0.6; } }
 .wb-chart:hover .wb-tools, .wb-chart .wb-tools:focus-within { opacity: 1; }
 .wb-chart .wb-tools button { font: 11px/1 system-ui, 'DejaVu Sans', sans-serif; padding: 3px 5px; cursor: pointer; border-radius: 3px;

@@ -77,7 +77,9 @@ def figure_of(panel: Panel) -> Plot:
         title=None,
     )
     _add_axes(figure, panel)
-    hovered = [renderer for index, line in enumerate(panel.lines) for renderer in _add_series(figure, panel, line, index)]
+    hovered = [
+        renderer for index, line in enumerate(panel.lines) for renderer in _add_series(figure, panel, line, index)
+    ]
     box_select, box_zoom = BoxSelectTool(renderers=hovered, name="select"), BoxZoomTool(name="zoom")
     can_select = any(line.links for line in panel.lines)
     tools = [HoverTool(renderers=hovered, tooltips=_TOOLTIP), TapTool(renderers=hovered), ResetTool()]
@@ -173,7 +175,7 @@ def _add_selectable(figure: Plot, source: ColumnDataSource, glyph: Any, index: i
     All three glyphs are given, because those that Bokeh derives keep their colours when the theme changes.
     """
     selected, others = glyph.clone(), glyph.clone()
-    others.fill_alpha = 0.25 * float(glyph.fill_alpha)
+    others.fill_alpha, others.line_alpha = 0.25 * float(glyph.fill_alpha), 0.0
     if isinstance(glyph, Scatter) and float(glyph.fill_alpha) == 0.0:  # a line without markers
         selected.fill_alpha = 1.0
     return figure.add_glyph(
@@ -190,9 +192,13 @@ def _add_selectable(figure: Plot, source: ColumnDataSource, glyph: Any, index: i
 def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
     """Return {kind of a source: its columns} for a series."""
     xs, ys = np.asarray(line.x, float), np.asarray(line.y, float)
-    points = distinct_dots(panel.frame, line) if line.shape == DOTS else np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
+    points = (
+        distinct_dots(panel.frame, line) if line.shape == DOTS else np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
+    )
     marks: dict[str, Any] = {"x": xs[points], "y": ys[points], "text": _texts(line, points.tolist())}
-    marks |= {kind: [list(map(int, numbers[point])) for point in points.tolist()] for kind, numbers in line.links.items()}
+    marks |= {
+        kind: [list(map(int, numbers[point])) for point in points.tolist()] for kind, numbers in line.links.items()
+    }
     if line.shape == BARS:
         base = np.zeros(len(xs)) if line.base is None else np.asarray(line.base, float)
         return {MARKS: marks | {"left": marks["x"] - BAR / 2, "right": marks["x"] + BAR / 2, "base": base[points]}}

@@ -107,7 +107,7 @@ class ChartView:
             return
         buffers: list[bytes] = []
         data = [_panel_data(panel, buffers) for panel in chart.panels]
-        self.wire.send({"kind": "feed", "data": data, **_surroundings(chart)}, buffers)
+        self.wire.send({"kind": "feed", "data": data, **chart_entry(chart)}, buffers)
 
     def close(self) -> None:
         """Close the connection to the browser. The picture remains in the page."""
@@ -119,7 +119,7 @@ class ChartView:
             self.wire.send({"kind": "bokeh"}, [bokeh_script()])
         elif wanted == "figure":
             chart = fit(self.chart, int(request.get("width") or 0))
-            self.wire.send({"kind": "figure", **_surroundings(chart), "natural": self.chart.width}, [packed_items(chart)])
+            self.wire.send({"kind": "figure", **chart_entry(chart), "natural": self.chart.width}, [packed_items(chart)])
         elif wanted == "player":
             self.wire.send({"kind": "player"}, [base64.b64decode(packed_module())])
         elif wanted == "run" and self.chart.open_run is not None:
@@ -170,7 +170,7 @@ def packed_items(chart: Chart) -> bytes:
     return gzip.compress(json.dumps(items, separators=(",", ":")).encode(), 1, mtime=0)
 
 
-def _surroundings(chart: Chart) -> dict[str, Any]:
+def chart_entry(chart: Chart) -> dict[str, Any]:
     """Return what a living chart shows outside of its frames, and the positions of the frames, as JSON values."""
     colours = {line.colour_at(index) for panel in chart.panels for index, line in enumerate(panel.lines)}
     colours |= {palette.TEXT, palette.OUTLINE, palette.GRID, palette.BACKGROUND}

@@ -288,8 +288,9 @@ def _draw_band(drawing: Drawing, frame: Frame, line: Series, colour: str) -> Non
         if len(run) == 1:
             drawing.segment(float(x[0]), float(low[0]), float(x[0]), float(high[0]), colour=colour, width=1.2)
             continue
-        upper, lower = _thin_line(np.column_stack([x, high]), drawing.width), _thin_line(
-            np.column_stack([x, low]), drawing.width
+        upper, lower = (
+            _thin_line(np.column_stack([x, high]), drawing.width),
+            _thin_line(np.column_stack([x, low]), drawing.width),
         )
         drawing.polygon([*map(tuple, upper.tolist()), *map(tuple, lower[::-1].tolist())], fill=colour, opacity=0.18)
 
@@ -347,7 +348,9 @@ _SHAPES: dict[str, Callable[[Drawing, Frame, Series, int], None]] = {
 
 
 def _draw_legend(drawing: Drawing, frame: Frame, lines: Sequence[Series]) -> None:
-    for index, (line, (x, y, _)) in enumerate(zip(lines, place_legend(lines, drawing.width, frame.legend_y), strict=False)):
+    for index, (line, (x, y, _)) in enumerate(
+        zip(lines, place_legend(lines, drawing.width, frame.legend_y), strict=False)
+    ):
         colour = line.colour_at(index)
         marker = palette.SERIES_MARKERS[index % len(palette.SERIES_MARKERS)]
         if line.shape == BARS:
@@ -356,5 +359,7 @@ def _draw_legend(drawing: Drawing, frame: Frame, lines: Sequence[Series]) -> Non
             if line.shape == LINE:
                 drawing.segment(x, y - 4, x + 20, y - 4, colour=colour, width=1.8)
             if line.marks or line.shape == DOTS:
-                drawing.marker("circle" if line.shape == DOTS else marker, x + 10, y - 4, 3.4, colour, palette.BACKGROUND, 0.8)
+                drawing.marker(
+                    "circle" if line.shape == DOTS else marker, x + 10, y - 4, 3.4, colour, palette.BACKGROUND, 0.8
+                )
         drawing.text(x + 25, y, line.name, size=SIZE)

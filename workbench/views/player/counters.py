@@ -45,19 +45,19 @@ class Counted:
     step: int
 
 
-def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
+def running(columns: Columns, radio: Any, most: int = MOST_STEPS) -> dict[str, np.ndarray]:
     """Return running totals as {name: array}, with a value after each transmission and delivery.
 
-    The names are time_us, transmissions, deliveries and energy_mJ. The arrays have shape (steps,); for a long
-    run, only some steps are returned. The energy is what the radios use for all bytes sent and heard, including the
+    The names are time_us, transmissions, deliveries and energy_mJ. The arrays have shape (steps,); of
+    more than ``most`` steps only some are returned. The energy is what the radios use for all bytes sent and heard, including the
     overhead of each frame. It is 0 if ``radio`` is None.
     """
     sent_rows, delivery_rows = columns.where(event="sent"), columns.where(event="delivered")
     step_rows = np.sort(np.concatenate([sent_rows, delivery_rows]), kind="stable")
     # The receptions of a frame follow its own row and count for the same moment.
     row_ends = np.append(step_rows[1:], columns.rows)
-    if len(step_rows) > MOST_STEPS:
-        sampled_rows = np.unique(np.linspace(0, len(step_rows) - 1, MOST_STEPS).astype(np.int64))
+    if len(step_rows) > most:
+        sampled_rows = np.unique(np.linspace(0, len(step_rows) - 1, most).astype(np.int64))
         step_rows, row_ends = step_rows[sampled_rows], row_ends[sampled_rows]
     energy = np.zeros(len(step_rows))
     if radio is not None:

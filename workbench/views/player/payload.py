@@ -30,13 +30,14 @@ from workbench.views.frames import LOST_AT
 from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, RunView, Scale, Table, select
 from workbench.views.layout import Layout, hops_to
 from workbench.views.nodes import HOLDS, LOOKS, SUBSCRIPTIONS
-from workbench.views.player.counters import counted, running
+from workbench.views.player.counters import MOST_COUNTED, MOST_STEPS, counted, running
 from workbench.views.player.moments import moments_of
 from workbench.views.seeing import NODE_LOOK
 
 MAGIC = b"wbp1"
 FEW = 64  # rows; a column with at most this many is always sent in full
 TICKS = (1 << 32) - 2
+COMPACT_TICKS, COMPACT_STEPS = (1 << 16) - 2, 500  # of a run in a page with many runs
 LINK_SHADES = 6
 MOVING = frozenset(("packet", "wave", "loss"))
 PAINTED = ("node", "peer", "from", "until", "look", "weight", "path", "text", "low", "high", "lane")
@@ -94,6 +95,7 @@ def pack(
     frames_bytes: Mapping[str, Any] | None = None,
     now_s: float | None = None,
     notes: Iterable[str] = (),
+    is_compact: bool = False,
 ) -> bytes:
     """Return the payload of a run, with which a browser plays the run.
 
@@ -101,16 +103,21 @@ def pack(
     frames_bytes: dissected frames, as from `dissections.dissect_first`; None: the player shows no bytes.
     now_s: the current time of a run in progress; None for a completed run.
     notes: sentences to show before the notes of ``view``.
+    is_compact: for a page with many runs: times are rounded to 1/65,000 of the duration, and of counters and totals
+        over time only some steps are sent.
     """
     buffer, columns = Buffer(), view.trace or Columns(view.run.trace)
     panels = _panels(view)
+    if is_compact:
+        view = replace(view, layers=tuple(map(_compact_layer, view.layers)), is_compact=True)
+    clock = view.clock.thinned(COMPACT_STEPS) if is_compact else view.clock
     header = {
         **_common_entries(view, buffer),
         "numbers": caption.key_numbers(view.run),
         "moments": moments_of(columns),
         "poster_s": poster_us(view) / 1e6,
         "picked": _first_selected_node(view),
-        "clock": {"time": buffer.column(view.clock.knots_us / 1e6), "moment": buffer.column(view.clock.knots_s)},
+        "clock": {"time": buffer.column(clock.knots_us / 1e6), "moment": buffer.column(clock.knots_s)},
         "running": _totals_entry(columns, view, buffer),
         "counts": (counts := _counts_entry(columns, view, buffer)),
         "layers": [_whole_layer(layer, view, panels, buffer) for layer in view.layers],
@@ -168,7 +175,20 @@ def _common_entries(view: RunView, buffer: Buffer) -> dict[str, Any]:
 
 
 def _tick_us(view: RunView) -> int:
-    return max(1, -(-view.duration_us // TICKS))
+    return max(1, -(-view.duration_us // (COMPACT_TICKS if view.is_compact else TICKS)))
+
+
+def _compact_layer(layer: Layer) -> Layer:
+    """Return a layer without exact times of frames, and without its rows in the trace, which only a kernel can use."""
+    omitted = {"row", "value"} if layer.name == FRAMES else {"row"}
+    return replace(layer, table={name: column for name, column in layer.table.items() if name not in omitted})
+
+
+def split_payload(payload: bytes) -> tuple[str, bytes]:
+    """Return (header as JSON, columns) of a payload. Headers of similar runs are almost equal, and compress well."""
+    length = struct.unpack_from("<I", payload, len(MAGIC))[0]
+    end = len(MAGIC) + 4 + length
+    return payload[len(MAGIC) + 4 : end].decode(), payload[end + -length % 8 :]
 
 
 def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
@@ -375,6 +395,8 @@ def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], 
             columns[name.removesuffix("_us")] = np.clip(column // tick_us, 0, TICKS + 1)
         elif (column != neutral).any():
             columns[name] = column
+    if view.is_compact:  # no row may vanish between two ticks
+        columns["until"] = np.maximum(columns["until"], columns["from"] + 1)
     return columns, rows
 
 
@@ -414,7 +436,9 @@ def _curves_entry(curves: Curves, buffer: Buffer) -> dict[str, Any]:
 
 
 def _totals_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    totals = running(columns, getattr(view.run.scenario, "radio", None))
+    totals = running(
+        columns, getattr(view.run.scenario, "radio", None), COMPACT_STEPS if view.is_compact else MOST_STEPS
+    )
     totals["energy"] = totals.pop("energy_mJ").astype(np.float32)
     return {"time": buffer.column(totals["time_us"] / 1e6), **{name: buffer.column(totals[name]) for name in _TOTALS}}
 
@@ -428,7 +452,7 @@ def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
     words: names of the counters.
     step: each entry of ``time`` represents this number of rows of the trace.
     """
-    counts = counted(columns)
+    counts = counted(columns, 4 * COMPACT_STEPS if view.is_compact else MOST_COUNTED)
     indices = view.plan.indices(counts.node)
     is_in_layout = indices >= 0
     return {

@@ -10,6 +10,8 @@ Theory of operation
     A frame is shown while it is being sent, and at least for ``VISIBLE_S`` of playback time.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +45,14 @@ class PlaybackClock:
     def time_us(self, playback_s: np.ndarray) -> np.ndarray:
         """Convert playback times in s to simulated times in µs."""
         return np.interp(playback_s, self.knots_s, self.knots_us)
+
+    def thinned(self, most: int) -> PlaybackClock:
+        """Return this clock with at most ``most`` knots, as float32."""
+        if len(self.knots_us) > most:
+            knots = np.unique(np.linspace(0, len(self.knots_us) - 1, most).astype(np.int64))
+        else:
+            knots = np.arange(len(self.knots_us))
+        return PlaybackClock(self.knots_us[knots].astype(np.float32), self.knots_s[knots].astype(np.float32))
 
     def visible_until(self, from_us: np.ndarray, until_us: np.ndarray) -> np.ndarray:
         """Return the times in µs at which the marks of frames that last from ``from_us`` to ``until_us`` disappear.

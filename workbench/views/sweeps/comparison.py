@@ -24,9 +24,7 @@ _CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upp
 
 
 @resizable
-def plot(
-    comparison: Comparison, metric: str | None = None, x: str | None = None, width: int | None = None
-) -> Chart:
+def plot(comparison: Comparison, metric: str | None = None, x: str | None = None, width: int | None = None) -> Chart:
     """Draw a metric of each protocol, with 95 % intervals and the conditions of the runs below.
 
     ``metric``: None draws all metrics that the runs have and that differ, each in a frame of its own. ``x``: the
