@@ -12,6 +12,7 @@ from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.sim.metrics import COMMON, COUNTS
 from workbench.sim.radio import is_ideal, knows_links, own_retries
+from workbench.sim.runner import run
 from workbench.suggestion import meant
 from workbench.sweeps import means
 from workbench.sweeps.plan import Plan
@@ -112,7 +113,7 @@ class SweepTable:
         """
         if not 0 <= number < len(self.rows):
             raise ParameterError(f"the argument `number` is {number}; it must be from 0 to {len(self.rows) - 1}")
-        return self.plan.scenario_of(self.rows[number].number).run(engine=self.plan.engine)
+        return run(self.plan.scenario_of(self.rows[number].number), self.plan.engine)
 
     def name_of(self, column: str) -> str:
         """Return the name of an axis or metric in charts, with its unit: "protocol.ttl" -> "ttl (hops)"."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from workbench.sweeps.table import SweepTable
 
 P = ParamSpec("P")
-Drawn = TypeVar("Drawn", Drawing, Stepper)
+Drawn = TypeVar("Drawn", bound=Drawing | Stepper)
 AnyDrawing = TypeVar("AnyDrawing", bound=Drawing)
 
 

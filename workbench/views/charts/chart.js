@@ -49,6 +49,10 @@ function loadBokeh(version, fetchPacked) {
 class LiveChart {
   onTap = null // called with the numbers of the runs at the point that the user clicks
   views = []
+  picture = null // the elements of the static picture
+  stage = null // the element that takes the place of the picture
+  colours = new WeakMap() // model -> {property: its colour on a light page}
+  tickers = new WeakMap() // axis -> its ticker and labels before a zoom
   listeners = [] // of the visual viewport, which Bokeh adds and never removes
 
   constructor(root, Bokeh) {
@@ -92,7 +96,7 @@ class LiveChart {
         const view = embedded.roots[0] ?? [...embedded][0]
         views.push(view)
         const { document: made } = view.model
-        if (!made.is_idle) await new Promise((done) => made.idle.connect(() => done()))
+        if (!made.is_idle) await new Promise((done) => made.idle.connect(done))
       }
     } finally {
       if (port) delete port.addEventListener
@@ -161,9 +165,8 @@ class LiveChart {
     for (const renderer of figure.renderers) if (renderer.selection_glyph) renderer.level = isWholeFigure ? "annotation" : "glyph"
     for (const axis of axesOf(figure)) {
       const range = axis.name == "x axis" ? figure.x_range : figure.y_range
-      const known = (this.tickers ??= new WeakMap())
-      if (!known.has(axis)) known.set(axis, { ticker: axis.ticker, overrides: axis.major_label_overrides })
-      const { ticker, overrides } = known.get(axis)
+      if (!this.tickers.has(axis)) this.tickers.set(axis, { ticker: axis.ticker, overrides: axis.major_label_overrides })
+      const { ticker, overrides } = this.tickers.get(axis)
       const isNamed = [...overrides.values()].some((label) => !/^[-\d.,e+]+$/.test(label))
       if (isWhole(range) || isNamed) axis.setv({ ticker, major_label_overrides: overrides })
       else if (axis.ticker === ticker) {
@@ -186,7 +189,7 @@ class LiveChart {
         entry.dataset.lmSuppressShortcuts = "true"
         entry.addEventListener("click", () => {
           const isOn = entry.getAttribute("aria-pressed") != "true"
-          entry.setAttribute("aria-pressed", isOn)
+          entry.setAttribute("aria-pressed", String(isOn))
           for (const renderer of this.figures[i].renderers) if (renderer.name == `series ${series}`) renderer.visible = isOn
         })
         this.stage.append(entry)
@@ -210,7 +213,9 @@ class LiveChart {
         made.addEventListener("click", act)
         return made
       }
-      const press = () => buttons.forEach((one, k) => one.setAttribute("aria-pressed", String(drags[k].active)))
+      const press = () => {
+        for (const [k, one] of buttons.entries()) one.setAttribute("aria-pressed", String(drags[k].active))
+      }
       const buttons = drags.map((drag) =>
         add(drag.name, drag.name == "zoom" ? "Drag a rectangle to zoom in" : "Drag a rectangle to select points", () => {
           for (const tool of drags) tool.active = tool === drag
@@ -323,7 +328,7 @@ class LiveChart {
       const at = this.Bokeh.documents.indexOf(made)
       if (at >= 0) this.Bokeh.documents.splice(at, 1)
     }
-    for (const all of listeners) globalThis.visualViewport?.removeEventListener(...all)
+    for (const [name, act, options] of listeners) globalThis.visualViewport?.removeEventListener(name, act, options)
   }
 
   dispose() {

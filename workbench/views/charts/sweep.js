@@ -3,8 +3,13 @@
 const packedBytes = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0))
 
 class SweepPage {
+  columns = null // of all runs, as bytes
+  live = [] // the charts that are alive
+
   constructor({ axes, runs, charts }) {
-    Object.assign(this, { axes, runs, charts, live: [] })
+    this.axes = axes
+    this.runs = runs
+    this.charts = charts
     this.form = document.querySelector(".wb-sweep-axes")
     this.caption = document.querySelector(".wb-sweep-run")
     this.table = document.querySelector(".metrics")

@@ -49,8 +49,8 @@ def running(columns: Columns, radio: Any, most: int = MOST_STEPS) -> dict[str, n
     """Return running totals as {name: array}, with a value after each transmission and delivery.
 
     The names are time_us, transmissions, deliveries and energy_mJ. The arrays have shape (steps,); of
-    more than ``most`` steps only some are returned. The energy is what the radios use for all bytes sent and heard, including the
-    overhead of each frame. It is 0 if ``radio`` is None.
+    more than ``most`` steps only some are returned. The energy is what the radios use for all bytes sent and heard,
+    including the overhead of each frame. It is 0 if ``radio`` is None.
     """
     sent_rows, delivery_rows = columns.where(event="sent"), columns.where(event="delivered")
     step_rows = np.sort(np.concatenate([sent_rows, delivery_rows]), kind="stable")

@@ -12,13 +12,12 @@ import pandas as pd
 from workbench.sweeps.table import SweepTable, Texts, chart_lines, chart_texts
 from workbench.views.carried import carries_sweep
 from workbench.views.charts.description import Series
-from workbench.views.charts.static import category_chart, line_chart
-from workbench.views.drawing import Drawing
+from workbench.views.charts.static import Chart, category_chart, line_chart
 
 WIDTH, HEIGHT = 640, 380
 
 
-def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
+def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Chart:
     """Draw the means of a sweep's metric ``y`` against a parameter ``x``, with a confidence band.
 
     If ``x`` is not numeric, a confidence interval is drawn at each of its values instead. ``by``: a parameter, each
@@ -30,7 +29,7 @@ def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = 
     return carries_sweep(table, _draw_chart(summary, x, by, axis_texts), y)
 
 
-def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
+def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Chart:
     """Draw the means of a metric ``y`` against a numeric parameter ``x``, in the size of a column of a paper.
 
     ``by``: a parameter, each value of which gets its own line.
@@ -42,7 +41,7 @@ def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None
     return carries_sweep(table, line_chart(legend, x_label=axis_texts.x, y_label=axis_texts.y, note=axis_texts.note), y)
 
 
-def _draw_chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Drawing:
+def _draw_chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Chart:
     labelled_rows = list(summary.groupby(by, sort=False)) if by else [("", summary)]
     chart_options: dict[str, Any] = {
         "x_label": texts.x,

@@ -43,7 +43,7 @@ function watchThemes(player) {
     themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] })
     themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
     DARK_SYSTEM.addEventListener("change", tell)
-    document.addEventListener("workbench-selection", ({ detail }) => {
+    document.addEventListener("workbench-selection", (/** @type {CustomEvent} */ { detail }) => {
       for (const reference of watching) reference.deref()?.takeSelection(detail)
     })
   }
