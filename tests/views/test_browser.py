@@ -455,6 +455,24 @@ def test_a_page_plays_once_to_its_poster_time_unless_reduced_motion_is_preferred
     page.close()
 
 
+def test_a_link_to_a_page_opens_it_at_a_moment_with_its_layers(chromium, page_path, player):
+    player.page.evaluate(f"() => {PLAYER}.applyFragment('t=7.5&layers=links,gradients,nonsense')")
+    player.page.get_by_title("A link to this moment").click()
+    link = player.page.get_by_label("Link to this moment", exact=True).input_value()
+    line = player.page.get_by_label("Line for slides and pages").input_value()
+    assert link.startswith(page_path.as_uri()) and line.startswith(f'<iframe src="{link}"')
+    opened = chromium.new_page()
+    opened.goto(link)
+    opened.wait_for_function(f"() => {PLAYER}?.time == 7.5 && !{PLAYER}.isPlaying")
+    assert opened.evaluate(
+        f"() => {PLAYER}.picture.chips.map((one) => one.name).filter((one) => {PLAYER}.isOn(one))"
+    ) == [
+        "links",
+        "gradients",
+    ]
+    opened.close()
+
+
 def test_the_map_zooms_at_the_pointer_can_be_dragged_and_has_tooltips(player):
     box = player.page.locator(".wb-map").bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2

@@ -20,7 +20,7 @@ def lines(ys):
     xs = list(range(len(ys)))
     return wb.views.line_chart([{"name": "a", "x": xs, "y": ys}, {"name": "b", "x": xs, "y": [15.0] * len(xs)}])
 """
-SENT, ENERGY, RUN, PLAYER, LINES = 1, 2, 3, 4, 5
+SENT, ENERGY, RUN, PLAYER, LINES, LONG = 1, 2, 3, 4, 5, 7
 CELLS = (
     SETUP,
     "table.plot('protocol.refresh_s', 'transmissions')",
@@ -29,6 +29,7 @@ CELLS = (
     "run.show()",
     "view = ChartView(lines([1.0, 2.0, 4.0]))\nipywidgets.VBox([view.wire])",
     "view.feed(lines([3.0, 1.0, 2.0, 49.0]))",
+    "lines([(7 * x * x) % 20 for x in range(30_000)])",
     "print(len(comm.get_comm_manager().comms))",
 )
 CHARTS = "[...globalThis.workbenchCharts ?? []].filter((one) => one.shownAt && one.root.isConnected)"
@@ -157,7 +158,18 @@ def test_a_zoom_gets_round_ticks_and_a_reset_those_of_the_picture(notebook):
     notebook.page.mouse.up()
     wait(notebook, f"{CHARTS}[0].figures[0].left[0].ticker.type == 'BasicTicker'")
     notebook.page.get_by_label("Show everything, select nothing").click()
-    assert notebook.page.evaluate(ticks) == "FixedTicker"
+    wait(notebook, f"{CHARTS}[0].figures[0].left[0].ticker.type == 'FixedTicker'")
+
+
+@pytest.mark.family
+def test_a_long_line_is_drawn_with_the_points_that_can_be_distinguished_at_each_zoom(notebook):
+    run_charts(notebook, LONG)
+    drawn = f"() => [...{CHARTS}[0].sources[0]['line 0'].data.x]"
+    whole = notebook.page.evaluate(drawn)
+    assert 1_000 < len(whole) < 4_000 and whole[0] == 0 and whole[-1] == 29_999
+    notebook.page.evaluate(f"() => {CHARTS}[0].figures[0].x_range.setv({{ start: 100, end: 300 }})")
+    wait(notebook, f"{CHARTS}[0].sources[0]['line 0'].data.x.length < 400")
+    assert notebook.page.evaluate(drawn) == list(range(99, 301))
 
 
 @pytest.mark.family

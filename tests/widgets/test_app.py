@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+import workbench as wb
 from tests.axe import violations
-from tests.jupyter import App
+from tests.jupyter import WITHIN_S, App
 from tests.widgets.test_story import (
     COLD,
     PLAYERS,
@@ -71,6 +72,46 @@ FOCUS = """
   return `${element.getAttribute("role") || element.tagName.toLowerCase()}: ${name}`
 }
 """
+
+
+DROP = """
+(text) => {
+  const data = new DataTransfer()
+  data.items.add(new File([text], "scenario.json", { type: "application/json" }))
+  const lab = document.querySelector(".wb-lab")
+  for (const kind of ["dragover", "drop"])
+    lab.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }))
+}
+"""
+
+
+@pytest.mark.family
+def test_a_dropped_file_is_opened_and_a_link_opens_the_same_moment_elsewhere(chromium, tmp_path):
+    pytest.importorskip("voila", reason="voila is not installed: pip install voila")
+    workload = [wb.subscribe(0, "TEMP GE 1"), wb.publish(8, "TEMP IS 5", every_s=1)]
+    scenario = wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), workload, duration_s=9, seed=4)
+    with App(tmp_path, COLD) as app:
+        page = app.opened(chromium)
+        hand = Hand(page)
+        hand.sees_run("")
+        page.evaluate(DROP, scenario.to_json())
+        hand.sees_run("Flooding on 9 nodes")
+        player = f"{PLAYERS}[0]"
+        page.evaluate(f"() => {{ {player}.hidden.add('links'); {player}.writeChips(); {player}.jump(3.25) }}")
+        page.get_by_role("tab", name="Take away").click()
+        page.get_by_role("button", name="link", exact=True).click()
+        page.wait_for_function("() => document.querySelector('.wb-page-link input')?.value")
+        link = page.input_value(".wb-page-link input")
+        page.close()
+        # Another profile of a browser, and a lab that has meanwhile stored another scenario.
+        other = chromium.new_context(reduced_motion="reduce").new_page()
+        other.set_default_timeout(1000 * WITHIN_S)
+        other.goto(link)
+        other.wait_for_function(
+            f"(subject) => {player}?.picture.subject == subject && {player}.time == 3.25", arg=f"run {scenario.hash}"
+        )
+        assert other.evaluate(f"() => {player}.isOn('links')") is False
+        other.close()
 
 
 def tab_to(hand, beginning, key="Tab"):

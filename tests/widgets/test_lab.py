@@ -446,7 +446,7 @@ def test_players_are_sent_again_until_a_page_shows_one(lab, monkeypatch):
 def test_the_gallery_shows_each_model_with_its_picture_and_opens_it(lab):
     lab._gallery_button.value = True
     assert lab._gallery.layout.display == "" and lab._gallery.wait()
-    cards = lab._gallery.children[0].children
+    cards = lab._gallery.children[-1].children
     assert len(cards) == len(gallery.names())
     for name, card in zip(gallery.names(), cards, strict=True):
         picture, button, question = card.children
@@ -460,6 +460,59 @@ def test_the_gallery_shows_each_model_with_its_picture_and_opens_it(lab):
     assert lab.wait() and len(lab.runs) == 2
     lab.undo()
     assert lab.scenario == before and lab._question.value == ""
+
+
+def button_of(panel, description):
+    """Return the button with this description in the first row of a panel."""
+    return next(child for child in panel.children[0].children if getattr(child, "description", "") == description)
+
+
+def test_labs_are_stored_under_names_listed_and_opened(lab):
+    lab._gallery_button.value = True
+    gallery_panel, seed = lab._gallery, lab.scenario.seed
+    assert gallery_panel.name.value == "lab"
+    gallery_panel.name.value = "homework 1"
+    button_of(gallery_panel, "Save under this name").click()
+    assert "must have 1 to 60 letters" in gallery_panel.message.value
+    gallery_panel.name.value = "homework-1"
+    button_of(gallery_panel, "Save under this name").click()
+    assert "later changes are stored there" in gallery_panel.message.value
+    assert set(gallery_panel.stored.options) == {"homework-1", "lab"} or gallery_panel.stored.options == ("homework-1",)
+    assert lab.change(seed=seed + 5)
+    lab._store.flush()
+    gallery_panel.name.value = "other"
+    button_of(gallery_panel, "Save under this name").click()
+    assert lab.change(seed=seed + 9)
+    gallery_panel.stored.value = "homework-1"
+    button_of(gallery_panel, "Open this lab").click()
+    assert lab.scenario.seed == seed + 5 and lab._store.path.stem == "homework-1"
+
+
+def test_a_new_scenario_can_be_undone(lab):
+    lab._gallery_button.value = True
+    first = lab.scenario
+    assert lab.change(protocol=wb.Flooding())
+    flooding = lab.scenario
+    button_of(lab._gallery, "New").click()
+    assert lab.scenario == first
+    lab.undo()
+    assert lab.scenario == flooding
+
+
+def test_a_link_opens_a_scenario_and_a_damaged_one_gives_an_error(lab, monkeypatch):
+    sent = []
+    monkeypatch.setattr(lab._page_link, "send", lambda message: sent.append(message))
+    first = lab.scenario
+    lab._take_away.offer_link()
+    assert lab.change(seed=first.seed + 1)
+    lab._page_link._take(None, {"opened": f"#{sent[0]['link']}&t=3"}, [])
+    assert lab.scenario == first and sent[1]["subject"] == f"run {first.hash}"
+    lab._page_link._take(None, {"opened": "#s=abc"}, [])
+    assert "the scenario in the link is damaged" in lab._panel.message.value and lab.scenario == first
+    lab._page_link._take(None, {"dropped": "x.json"}, [b"{}"])
+    assert "x.json" in lab._panel.message.value and lab.scenario == first
+    lab._page_link._take(None, {"dropped": "x.json"}, [first.replace(seed=77).to_json().encode()])
+    assert lab.scenario.seed == 77
 
 
 def test_a_file_can_be_opened_and_an_unreadable_one_gives_an_error(lab):

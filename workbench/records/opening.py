@@ -9,20 +9,23 @@ from pathlib import Path
 from workbench.errors import DataError, WorkbenchError
 from workbench.keywords import checked
 from workbench.records.contents import read_contents
+from workbench.records.link import from_fragment
 from workbench.records.reproduction import build_scenario
 from workbench.sim.scenario import Scenario
 
 
 @checked
 def open_scenario(path: str | Path) -> Scenario:
-    """Return the scenario in a file, or that of the first run if the file compares several runs.
+    """Return the scenario in a file or a link, or that of the first run if the file compares several runs.
 
-    path    a scenario as JSON, a figure or page with the record of a run, the Parquet file of a run, or the folder of
-            `Run.save`
+    path    a scenario as JSON, a figure or page with the record of a run, the Parquet file of a run, the folder of
+            `Run.save`, or a link from the lab, which contains ``#s=``
 
     Raises DataError if the file has no scenario or is damaged, and ScenarioError if the scenario needs a protocol or
     filter of the user that has not been imported.
     """
+    if isinstance(path, str) and "#s=" in path:
+        return from_fragment(path)
     try:
         return _open(Path(path))
     except WorkbenchError as error:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from xml.sax import saxutils
 
 import numpy as np
@@ -304,7 +304,7 @@ class Drawing:
 
     # Writing
 
-    def in_dark(self) -> Drawing:
+    def in_dark(self) -> Self:
         """Return the same drawing for a dark background."""
         if self.is_dark:
             return self

@@ -10,7 +10,6 @@ from workbench.suggestion import meant
 from workbench.views import palette
 from workbench.views.charts.description import BARS, Series
 from workbench.views.charts.static import Chart, category_chart, resizable, subject_of
-from workbench.views.drawing import Drawing
 from workbench.views.loads import load_map
 
 if TYPE_CHECKING:
@@ -70,9 +69,7 @@ def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH
     return chart
 
 
-def lifetime_map(
-    energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, dark: bool = False
-) -> Drawing:
+def lifetime_map(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, dark: bool = False) -> Chart:
     """Draw a map with a disc for each node; its area is proportional to the charge that the node used.
 
     ``states``: the radio states whose charge counts. None means all states, but idle listening only if it takes less
@@ -83,7 +80,7 @@ def lifetime_map(
     metric = "charge in mC" + (f", without {', '.join(hidden_titles)}," if hidden_titles else "")
     loads = energy.charge_mC[drawn_states].sum(axis=1).rename(metric).reset_index()
     loads[f"{metric}_low"] = loads[f"{metric}_high"] = loads[metric]
-    return load_map(loads, energy.run.scenario.topology, metric, width, dark)
+    return load_map(loads, energy.run.scenario.topology, metric, width, dark, subject_of(energy.run))
 
 
 def _choose_states(energy: Energy, states: Sequence[str] | None) -> list[str]:

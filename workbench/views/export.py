@@ -52,7 +52,9 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
     head_html, figures_html = _embed_figures([figure for _, _, figure in sections])
     head_html += _record_elements(run, [figure for _, _, figure in sections])
     payload = pack(see(run, event), dissect_first(run))
-    page_parts = [player_html(payload, name_of(payload), level=SMALL)]
+    # The address of the page gives the moment and the layers: #t=12.5&layers=links,gradients
+    player = player_html(payload, name_of(payload), level=SMALL).replace("<div data-", "<div data-linked data-", 1)
+    page_parts = [player]
     page_parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
     page_parts.append(f"<section><h2>Metrics</h2>{_metrics_html(run)}{_scenario_html(run)}</section>")
     for (title, text, _), figure in zip(sections, figures_html, strict=True):

@@ -22,8 +22,8 @@ from workbench.pipelines.queries import is_spark
 from workbench.pipelines.trace.statistics import band
 from workbench.suggestion import meant
 from workbench.views import caption, palette
-from workbench.views.charts.description import Series
-from workbench.views.charts.static import line_chart
+from workbench.views.charts.description import AREAS, Frame, Series
+from workbench.views.charts.static import Chart, Panel, line_chart, resizable
 from workbench.views.drawing import Drawing
 from workbench.views.layers import Scale
 from workbench.views.layout import Layout, lay_out
@@ -44,7 +44,15 @@ _LEAST, _MOST = 4.0, 20.0  # px, limits of the radius at which the largest load 
 _BAND = "from the 5th to the 95th percentile of the runs"
 
 
-def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = WIDTH, dark: bool = False) -> Drawing:
+@resizable
+def load_map(
+    loads: Any,
+    topology: nx.Graph,
+    metric: str = "sent",
+    width: int = WIDTH,
+    dark: bool = False,
+    subject: str = "",
+) -> Chart:
     """Draw the load of each node on a map: a disc for the mean over runs, and a ring at each end of a band.
 
     The band contains nine of ten runs. The areas of discs and rings are proportional to the loads.
@@ -53,6 +61,7 @@ def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = 
         also have a column "scenario", or the ends of the band in two columns, such as "sent_low" and "sent_high".
     metric: name of the column with the loads.
     dark: draw for a dark background.
+    subject: what the loads are of (`Chart.subject`), such as a run; "": nothing is selected together with this map.
     Raises ParameterError for a missing column, or for nodes that the topology lacks.
     """
     load_table = _average_over_runs(loads, "node", metric, "load_map")
@@ -68,15 +77,14 @@ def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = 
     band_and_mean[:, node_indices] = load_table[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
     runs = _count_runs(load_table)
     scene = _LoadScene(plan, width, band_and_mean, runs)
-    drawings = [
-        _draw_heading(plan, band_and_mean, runs, LOADS.get(metric, metric), topology, width),
-        scene.draw(),
-        _draw_legend(scene, width),
-    ]
-    page = Drawing(width, 0, title=f"Load of each node: {LOADS.get(metric, metric)}")
+    heading = _draw_heading(plan, band_and_mean, runs, LOADS.get(metric, metric), topology, width)
+    drawings = [heading, scene.draw(), _draw_legend(scene, width)]
+    page = Chart(width, 0, title=f"Load of each node: {LOADS.get(metric, metric)}", subject=subject)
     for partial_drawing in drawings:
         page.add(partial_drawing, 0, page.height)
         page.height += partial_drawing.height
+    frame = Frame.of_map(width, scene.height)
+    page.panels.append(Panel((scene.series(),), frame, width, scene.height, y=heading.height))
     return page.in_dark() if dark else page
 
 
@@ -177,16 +185,32 @@ class _LoadScene(Scene):
     def _draw_node(self, node_index: int) -> None:
         x, y = float(self.x[node_index]), float(self.y[node_index])
         low, mean, high = self.radius[:, node_index].tolist()
-        load = self.numbers[:, node_index].tolist()
-        tooltip = f"node {self.plan.ids[node_index]}: {load[1]:.4g}"
-        if self.has_band:
-            tooltip += f", from {load[0]:.4g} to {load[2]:.4g} in nine of ten runs"
-        self.drawing.circle(x, y, max(mean, 1.2), fill=self.colour(self.mean[node_index]), tooltip=tooltip)
+        tooltip, colour = self._describe_node(node_index), self.colour(self.mean[node_index])
+        self.drawing.circle(x, y, max(mean, 1.2), fill=colour, tooltip=tooltip)
         if not self.has_band:
             return
         self.drawing.circle(x, y, max(high, 1.2), stroke=palette.OUTLINE, width=0.8)
         if low > 2.0:
             self.drawing.circle(x, y, low, stroke=palette.BACKGROUND, width=0.8)
+
+    def _describe_node(self, node_index: int) -> str:
+        low, mean, high = self.numbers[:, node_index].tolist()
+        band = f", from {low:.4g} to {high:.4g} in nine of ten runs" if self.has_band else ""
+        return f"node {self.plan.ids[node_index]}: {mean:.4g}{band}"
+
+    def series(self) -> Series:
+        """Return the discs of the nodes as a series of a living chart; their coordinates are px from the lower left."""
+        node_indices = range(len(self.plan.ids))
+        return Series(
+            "",
+            self.x.tolist(),
+            (self.height - self.y).tolist(),
+            tooltips=[self._describe_node(node_index) for node_index in node_indices],
+            colour=palette.REINFORCED,
+            shape=AREAS,
+            sizes=np.maximum(2 * self.radius[1], 8.0).tolist(),
+            links={"nodes": [[int(node)] for node in self.plan.ids]},
+        )
 
     def colour(self, load: float) -> str:
         """Return the colour of a node with this load. The largest mean load of a node has the last of `COLOURS`."""

@@ -7,7 +7,7 @@ import html
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
@@ -26,17 +26,37 @@ _PLACEHOLDER = "<div class='wb-picture'></div>"
 _drawn: dict[str, str] = {}  # name of a model -> HTML of its picture, for all labs of this process
 
 
+class Labs(NamedTuple):
+    """The stored labs of a folder.
+
+    names: returns their names. current: returns the name of the open lab.
+    open: opens a lab, given its name. save: stores the present scenario under a name, which the open lab has from then
+        on. Both return a sentence for the user.
+    """
+
+    names: Callable[[], list[str]]
+    current: Callable[[], str]
+    open: Callable[[str], str]
+    save: Callable[[str], str]
+
+
 class Gallery(widgets.VBox):
     """The models as cards, which are made when the panel is opened for the first time.
 
     Pictures are drawn in a background thread. ``open_model(name)`` is called when the user opens a model,
-    ``open_scenario(scenario)`` when the user opens a file.
+    ``open_scenario(scenario)`` when the user opens a file. ``labs`` are the stored labs.
     """
 
-    def __init__(self, open_model: Callable[[str], Any], open_scenario: Callable[[Any], Any]) -> None:
-        self._open_model, self._open_scenario = open_model, open_scenario
+    def __init__(
+        self,
+        open_model: Callable[[str], Any],
+        open_scenario: Callable[[Any], Any],
+        labs: Labs,
+    ) -> None:
+        self._open_model, self._open_scenario, self._labs = open_model, open_scenario, labs
         self._deferred = Deferred(after_s=0.0)
         self._pictures: dict[str, Any] = {}  # by name of the model
+        self.message = words()
         super().__init__(layout={"display": "none"})
         self.add_class("wb-gallery")
 
@@ -47,10 +67,11 @@ class Gallery(widgets.VBox):
             self.upload = widgets.FileUpload(accept=_FILES, description="Open a file", layout={"width": "auto"})
             self.upload.tooltip = "A scenario (JSON), or a figure, page or trace with the scenario of its run"
             self.upload.observe(self._open_file, "value")
-            self.message = words()
-            self.children = (models, widgets.HBox((self.upload, self.message)))
+            self.children = (self._make_file_row(), self.message, models)
         self.layout.display = "" if is_open else "none"
         if is_open:
+            self.stored.options = self._labs.names()
+            self.name.value = self._labs.current()
             self._deferred.submit(self._draw)
         else:
             self._deferred.cancel()
@@ -63,21 +84,51 @@ class Gallery(widgets.VBox):
         """Wait for the pictures; return False on timeout."""
         return self._deferred.wait(timeout_s)
 
+    def _make_file_row(self) -> widgets.HBox:
+        new_button = widgets.Button(description="New", layout={"width": "auto"})
+        new_button.tooltip = "The small example with which a new lab begins; undo restores the present scenario"
+        new_button.on_click(lambda _: self._open_scenario(None))
+        self.name = widgets.Text(placeholder="name", layout={"width": "10em"})
+        self.name.tooltip = "Name of the lab"
+        save_button = widgets.Button(description="Save under this name", layout={"width": "auto"})
+        save_button.on_click(lambda _: self._act_on_labs(self._labs.save, self.name.value))
+        self.stored = widgets.Dropdown(options=self._labs.names(), layout={"width": "12em"})
+        self.stored.tooltip = "Labs that are stored in this folder"
+        open_button = widgets.Button(description="Open this lab", layout={"width": "auto"})
+        open_button.on_click(lambda _: self._act_on_labs(self._labs.open, self.stored.value))
+        return widgets.HBox(
+            (new_button, self.upload, self.stored, open_button, self.name, save_button),
+            layout={"flex_flow": "row wrap"},
+        )
+
+    def _act_on_labs(self, act: Callable[[str], Any], name: str) -> None:
+        try:
+            self.message.value = f"<p>{html.escape(act(name) or '')}</p>"
+        except (WorkbenchError, OSError) as error:
+            self.message.value = error_html(str(error))
+        self.stored.options = self._labs.names()
+
     def _open_file(self, change: Any) -> None:
         if not change.new:
             return
         name, content = change.new[0]["name"], bytes(change.new[0]["content"])
         self.upload.value = ()
+        self.open_bytes(name, content)
+
+    def open_bytes(self, name: str, content: bytes) -> str:
+        """Open the scenario in a file with this name and content; return "", or the error, which is also shown."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"file{Path(name).suffix}"
             path.write_bytes(content)
             try:
                 scenario = open_scenario(path)
             except WorkbenchError as error:
-                self.message.value = error_html(str(error).replace(str(path), name))
-                return
+                sentence = str(error).replace(str(path), name)
+                self.message.value = error_html(sentence)
+                return sentence
         self.message.value = ""
         self._open_scenario(scenario)
+        return ""
 
     def _make_card(self, name: str) -> widgets.VBox:
         model = gallery.model(name)

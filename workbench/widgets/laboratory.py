@@ -31,16 +31,17 @@ from workbench.widgets.cards import Cards, Differences
 from workbench.widgets.compare import Compare
 from workbench.widgets.controls import below, error_html, show_below, words
 from workbench.widgets.filters import Filters
-from workbench.widgets.gallery import Gallery, question_html
+from workbench.widgets.gallery import Gallery, Labs, question_html
 from workbench.widgets.history import FIELDS, History, State
 from workbench.widgets.network import Network
+from workbench.widgets.page_link import PageLink
 from workbench.widgets.panel import close_all
 from workbench.widgets.protocol import ProtocolForm
 from workbench.widgets.radio import Conditions, RadioForm
 from workbench.widgets.run_panel import HERE, RunPanel
 from workbench.widgets.saved_output import SavedOutput
 from workbench.widgets.selected_node import SelectedNode
-from workbench.widgets.store import Store
+from workbench.widgets.store import Store, stored_names
 from workbench.widgets.style_sheet import shared_style_sheet, style_sheets
 from workbench.widgets.sweep import SweepPanel
 from workbench.widgets.take_away import TakeAway
@@ -164,9 +165,36 @@ class Lab(widgets.VBox):
         self._question.value = question_html(model)
         return True
 
-    def _open_scenario(self, scenario: Scenario, beside: Protocol | None = None) -> None:
+    def _open_scenario(self, scenario: Scenario | None, beside: Protocol | None = None) -> None:
+        """Replace the scenario as one change that can be undone; None: by that of a new lab."""
         self._gallery_button.value = False
+        scenario = scenario or first_scenario()
         self.change(**{field: getattr(scenario, field) for field in FIELDS}, beside=beside)
+
+    def _open_stored(self, name: str) -> str:
+        """Continue with the lab that is stored under this name; return a sentence. Later changes are stored there."""
+        store = Store(name)
+        state = store.read(None)
+        if state is None:
+            return store.message or f"No lab is stored under the name {name}."
+        self._store.flush()
+        self._store = store
+        self._open_scenario(state.scenario, state.beside)
+        return f"This is now the lab {name}."
+
+    def _save_under(self, name: str) -> str:
+        """Store the present scenario under another name, which this lab has from now on; return a sentence."""
+        store = Store(name.strip())
+        self._store.flush()
+        self._store = store
+        store.write(self._history.state, self._opened_with)
+        store.flush()
+        return f"This lab is stored in {store.path}; later changes are stored there too."
+
+    def _open_dropped(self, name: str, content: bytes) -> None:
+        error = self._gallery.open_bytes(name, content)
+        if error:
+            self._panel.show_message(error, is_error=True)
 
     def undo(self) -> None:
         """Undo the last change."""
@@ -243,9 +271,15 @@ class Lab(widgets.VBox):
         self._why_not = WhyNot()
         self._selected_node = SelectedNode()
         self._sweep = SweepPanel(scenario)
-        self._gallery = Gallery(self.open_model, self._open_scenario)
+        labs = Labs(stored_names, lambda: self._store.path.stem, self._open_stored, self._save_under)
+        self._gallery = Gallery(self.open_model, self._open_scenario, labs)
+        self._page_link = PageLink(
+            self._open_scenario,
+            self._open_dropped,
+            lambda sentence: self._panel.show_message(sentence, is_error=True),
+        )
         self._question = words()  # of the model that was opened last, until the next change
-        self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"))
+        self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"), self._page_link)
 
     def _lay_out_panels(self) -> None:
         self._undo = widgets.Button(description="↶", tooltip="Undo", layout={"width": "2.6em"})
@@ -261,8 +295,8 @@ class Lab(widgets.VBox):
         self._drawer = widgets.ToggleButton(description="☰ Forms", layout={"width": "6.5em"})
         self._drawer.tooltip = "Show or hide the forms of the scenario"
         self._drawer.add_class("wb-drawer")
-        self._gallery_button = widgets.ToggleButton(description="Gallery", layout={"width": "6em"})
-        self._gallery_button.tooltip = "Show or hide the gallery of models"
+        self._gallery_button = widgets.ToggleButton(description="Open", layout={"width": "6em"})
+        self._gallery_button.tooltip = "A new scenario, a file, a stored lab, or a model of the gallery"
         undo_buttons = widgets.HBox((self._undo, self._redo))
         top_row = widgets.HBox((self._drawer, self._gallery_button, self._panel, undo_buttons, self._beside))
         top_row.add_class("wb-bar")

@@ -24,14 +24,20 @@ from workbench.widgets.history import State
 
 FOLDER = Path(".workbench")
 FORMAT = "workbench-lab"
+NAME = r"[\w-]{1,60}"
 _PATIENCE_S = 0.3  # quick changes, as by a slider, are written once
+
+
+def stored_names(folder: Path = FOLDER) -> list[str]:
+    """Return the names of the labs that are stored in a folder, in alphabetical order."""
+    return sorted(path.stem for path in folder.glob("*.json") if re.fullmatch(NAME, path.stem))
 
 
 class Store:
     """The file of the lab called ``name``, in the folder ``.workbench`` of the notebook's folder."""
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
-        if not isinstance(name, str) or not re.fullmatch(r"[\w-]{1,60}", name):
+        if not isinstance(name, str) or not re.fullmatch(NAME, name):
             raise ScenarioError(f"the lab's name is {name!r:.80}; it must have 1 to 60 letters, digits, _ or -")
         self.path = folder / f"{name}.json"
         self.message = ""  # a sentence for the user about a file that could not be read

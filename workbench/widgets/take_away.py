@@ -21,6 +21,7 @@ from workbench.sim.python_lines import python_lines
 from workbench.views.export import save_html
 from workbench.views.figure import network_drawing
 from workbench.widgets.controls import error_html, words
+from workbench.widgets.page_link import PageLink
 
 LARGEST_B = 60_000_000  # bytes of a file behind a link; browsers reject longer links
 _KINDS: dict[str, tuple[str, str]] = {
@@ -37,11 +38,16 @@ class TakeAway(widgets.VBox):
     """Buttons that save the present run in a file of each format, or as lines of Python.
 
     ``run()`` returns the present run, or None before the first run. ``time_s()`` returns the time at which figures show
-    the network; None means the end of the run.
+    the network; None means the end of the run. ``page_link`` shows links to the scenario; None: without a button.
     """
 
-    def __init__(self, run: Callable[[], Any], time_s: Callable[[], float | None] = lambda: None) -> None:
-        self._run, self._time_s = run, time_s
+    def __init__(
+        self,
+        run: Callable[[], Any],
+        time_s: Callable[[], float | None] = lambda: None,
+        page_link: PageLink | None = None,
+    ) -> None:
+        self._run, self._time_s, self._page_link = run, time_s, page_link
         self.link = words()
         self.lines = widgets.Textarea(disabled=False, rows=10, layout={"width": "100%", "display": "none"})
         self.lines.add_class("wb-lines-of-python")
@@ -52,9 +58,14 @@ class TakeAway(widgets.VBox):
             buttons.append(button)
         python_button = widgets.Button(description="Python, in a new cell", layout={"width": "auto"})
         python_button.on_click(lambda _: self.offer_python())
-        super().__init__(
-            (widgets.HBox([*buttons, python_button], layout={"flex_flow": "row wrap"}), self.link, self.lines)
-        )
+        buttons.append(python_button)
+        if page_link is not None:
+            link_button = widgets.Button(description="link", layout={"width": "auto"})
+            link_button.tooltip = "A link that opens this scenario at this moment, in this app on any computer"
+            link_button.on_click(lambda _: self.offer_link())
+            buttons.append(link_button)
+        rows: list[widgets.Widget] = [widgets.HBox(buttons, layout={"flex_flow": "row wrap"}), self.link, self.lines]
+        super().__init__(rows if page_link is None else [*rows, page_link])
 
     def offer(self, kind: str) -> None:
         """Make a file of the run and show a link to it. ``kind``: label of its button, such as "figure (SVG)"."""
@@ -106,6 +117,18 @@ class TakeAway(widgets.VBox):
         self.lines.layout.display = ""
         self.link.value = ""
         insert_cell(python_text)
+
+    def offer_link(self) -> None:
+        """Show a link to the present scenario and moment; if the scenario is too large for a link, an error."""
+        run = self._run()
+        if run is None or self._page_link is None:
+            self._show_message("Run the scenario first; then there is a link to it.")
+            return
+        self.link.value = ""
+        try:
+            self._page_link.offer(run.scenario)
+        except WorkbenchError as error:
+            self._show_message(str(error))
 
     def _show_message(self, sentence: str) -> None:
         self.link.value = error_html(sentence)

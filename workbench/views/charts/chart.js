@@ -20,6 +20,7 @@ const CHART_STYLE = `
 .wb-run-bar button { font: inherit; font-size: 12px; }`
 const CHART_COLOURS = /(^|_)color$/
 const CHART_MOVED = "workbench-selection" // the event of a page that tells charts and players what the user selects
+const LONG = 4_000 // points of a line, from which on only those are drawn that can be distinguished
 const liveCharts = (globalThis.workbenchCharts ??= new Set())
 
 function isChartDark(root) {
@@ -52,6 +53,7 @@ class LiveChart {
   picture = null // the elements of the static picture
   stage = null // the element that takes the place of the picture
   colours = new WeakMap() // model -> {property: its colour on a light page}
+  long = new Map() // source of a long line or band -> all of its columns
   tickers = new WeakMap() // axis -> its ticker and labels before a zoom
   listeners = [] // of the visual viewport, which Bokeh adds and never removes
 
@@ -121,13 +123,19 @@ class LiveChart {
     for (const [i, { frame, sources }] of data.entries()) {
       const figure = this.figures[i]
       const byName = this.sources[i]
-      for (const [name, columns] of Object.entries(sources)) if (byName[name]) byName[name].data = columns
       for (const range of ["x", "y"]) {
         const model = figure[`${range}_range`]
         const [start, end] = frame[range]
         model.setv({ start, end, reset_start: start, reset_end: end })
       }
       this.setTicks(figure, frame.ticks)
+      for (const [name, columns] of Object.entries(sources)) {
+        if (!byName[name]) continue
+        this.long.delete(byName[name])
+        if (columns.x?.length > LONG && !name.startsWith("marks")) this.long.set(byName[name], columns)
+        else byName[name].data = columns
+      }
+      this.thin(figure)
     }
     const svg = this.stage.querySelector(":scope > svg")
     if (svg && chart.surroundings != this.chart.surroundings) svg.outerHTML = chart.surroundings
@@ -144,9 +152,27 @@ class LiveChart {
     }
   }
 
+  // Draw of long lines and bands what can be distinguished in the range that is shown.
+  thin(figure) {
+    const { start, end } = figure.x_range
+    for (const { data_source: source } of figure.renderers) {
+      const columns = this.long.get(source)
+      if (columns) source.data = thinned(columns, start, end, figure.inner_width || figure.width)
+    }
+  }
+
   watch() {
     for (const [i, figure] of this.figures.entries()) {
-      const zoom = () => this.useRoundTicks(figure)
+      let isWanted = false
+      const zoom = () => {
+        if (isWanted) return
+        isWanted = true
+        requestAnimationFrame(() => {
+          isWanted = false
+          this.useRoundTicks(figure)
+          this.thin(figure)
+        })
+      }
       for (const range of [figure.x_range, figure.y_range]) range.change.connect(zoom)
       for (const source of Object.values(this.sources[i])) {
         if (source.name.startsWith("marks"))
@@ -340,6 +366,42 @@ class LiveChart {
     if (this.stage) this.stage.replaceWith(...this.picture)
     liveCharts.delete(this)
   }
+}
+
+// Return the columns of a line or band with few points: of those in a column of pixels the first, the last, the lowest
+// and the highest remain. `columns.x` is ascending; `pixels` is the width of the range from start to end.
+function thinned(columns, start, end, pixels) {
+  const { x } = columns
+  const names = Object.keys(columns)
+  const lows = columns.y ?? columns.low
+  const highs = columns.y ?? columns.high
+  const rows = []
+  let row = Math.max(countBelow(x, start) - 1, 0)
+  const last = Math.min(countBelow(x, end) + 1, x.length)
+  while (row < last) {
+    const pixel = Math.floor(((x[row] - start) / (end - start)) * pixels)
+    const first = row
+    let low = row
+    let high = row
+    while (row < last && Math.floor(((x[row] - start) / (end - start)) * pixels) == pixel) {
+      if (!(lows[row] >= lows[low])) low = row
+      if (!(highs[row] <= highs[high])) high = row
+      row++
+    }
+    rows.push(...new Set([first, low, high, row - 1].sort((a, b) => a - b)))
+  }
+  return Object.fromEntries(names.map((name) => [name, Float64Array.from(rows, (one) => columns[name][one])]))
+}
+
+// Return the number of values below a limit; the values are ascending.
+function countBelow(values, limit) {
+  let [low, high] = [0, values.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (values[middle] < limit) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 function isWhole(range) {

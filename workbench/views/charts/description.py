@@ -23,19 +23,21 @@ MOST_MARKS = 40
 LEGEND_LINE = 17
 BAR = 0.8  # width of a bar, as a share of the distance to the next bar
 MOST_DOTS = 10_000  # dots of a series; of dots that are drawn at the same place one is enough
-LINE, DOTS, BARS = "line", "dots", "bars"
+LINE, DOTS, BARS, AREAS = "line", "dots", "bars", "areas"
 
 
 @dataclass(frozen=True)
 class Series:
     """Points of a chart with the same style, optionally with a confidence interval for each point.
 
-    shape: "line": lines from point to point; "dots": a scatter plot; "bars": a bar for each point, from ``base`` to y.
+    shape: "line": lines from point to point; "dots": a scatter plot; "bars": a bar for each point, from ``base`` to y;
+        "areas": discs that the drawing already has, which in a living chart have tooltips and can be selected.
     low, high: the ends of the confidence intervals; None: the series has no intervals.
     tooltips: a text for each point, shown while the mouse is over it.
     colour: "" means the next colour of `palette.SERIES`.
     marks: whether points of a line have markers. A line with more than `MOST_MARKS` points has no markers.
     base: the lower ends of bars; None: zero.
+    sizes: diameters of areas in px.
     links: {kind: for each point the numbers of what it shows}. Kinds are "runs" (rows of a sweep's table), "paths"
         (messages of a run) and "nodes". If the user selects points, all views of the same subject select what has one
         of these numbers.
@@ -51,6 +53,7 @@ class Series:
     marks: bool = True
     shape: str = LINE
     base: Sequence[float] | None = None
+    sizes: Sequence[float] = ()
     links: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
 
     @property
@@ -124,6 +127,14 @@ class Frame:
         self.bottom = height - 46.0 - (16 if has_note else 0)
         self.x_labels: list[str] = labels(self.x_ticks)
         self.label_angle = 0.0
+
+    @classmethod
+    def of_map(cls, width: float, height: float) -> Frame:
+        """Return a frame without axes around a whole map. Coordinates of points are px from its lower left corner."""
+        frame = cls([], (0.0, height), round(width), round(height), False, False, 0)
+        frame.left, frame.top, frame.right, frame.bottom = 0.0, 0.0, width, height
+        frame.x0, frame.x1, frame.y_ticks, frame.x_ticks, frame.x_labels = 0.0, width, [], [], []
+        return frame
 
     def name_categories(self, names: Sequence[str], angle: float, widest: float) -> None:
         """Label the x axis with names instead of numbers, rotated by ``angle`` degrees.

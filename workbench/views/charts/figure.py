@@ -27,11 +27,13 @@ from bokeh.models import (
     Scatter,
     Segment,
     TapTool,
+    VArea,
 )
 from bokeh.models import Line as LineGlyph
 
 from workbench.views import palette
 from workbench.views.charts.description import (
+    AREAS,
     BAR,
     BARS,
     DOTS,
@@ -52,6 +54,7 @@ _TOOLTIP = (
     f"background:light-dark({palette.BACKGROUND},{palette.in_dark(palette.NODE)});"
     f"color:light-dark({palette.TEXT},{palette.in_dark(palette.TEXT)})'>@text</div>"
 )
+_MOST_HOVERED = 1_000  # points of a line with a tooltip
 _SIZES = {"circle": 7.0, "square": 6.05, "triangle": 7.1, "diamond": 8.2}  # px, as in the picture
 
 
@@ -76,14 +79,16 @@ def figure_of(panel: Panel) -> Plot:
         toolbar_location=None,  # the page has buttons of its own
         title=None,
     )
-    _add_axes(figure, panel)
+    if frame.y_ticks:
+        _add_axes(figure, panel)
     hovered = [
         renderer for index, line in enumerate(panel.lines) for renderer in _add_series(figure, panel, line, index)
     ]
     box_select, box_zoom = BoxSelectTool(renderers=hovered, name="select"), BoxZoomTool(name="zoom")
     can_select = any(line.links for line in panel.lines)
     tools = [HoverTool(renderers=hovered, tooltips=_TOOLTIP), TapTool(renderers=hovered), ResetTool()]
-    figure.add_tools(*tools, *([box_select] if can_select else []), box_zoom)
+    zooms = [box_zoom] if frame.y_ticks else []  # the map below the figure cannot zoom
+    figure.add_tools(*tools, *([box_select] if can_select else []), *zooms)
     figure.toolbar.active_drag = box_select if can_select else box_zoom
     return figure
 
@@ -143,15 +148,20 @@ def _add_series(figure: Plot, panel: Panel, line: Series, index: int) -> list[An
     if line.shape == BARS:
         bar = Quad(left="left", right="right", bottom="base", top="y", fill_color=colour, line_color=None)
         return [_add_selectable(figure, sources[MARKS], bar, index)]
+    if line.shape == AREAS:
+        disc = Scatter(x="x", y="y", size="size", fill_color=colour, fill_alpha=0.0, line_color=None)
+        return [_add_selectable(figure, sources[MARKS], disc, index)]
     if ENDS in sources:
         whisker = Segment(x0="x", y0="low", x1="x", y1="high", line_color=colour, line_width=1.2)
-        band = Patches(xs="xs", ys="ys", fill_color=colour, fill_alpha=0.18, line_color=None)
+        fill = {"fill_color": colour, "fill_alpha": 0.18}
+        is_whole = "low" in sources[BAND].data
+        band = VArea(x="x", y1="low", y2="high", **fill) if is_whole else Patches(**fill, line_color=None)
         figure.add_glyph(sources[BAND], band, **look)
         figure.add_glyph(sources[ENDS], whisker, **look)
     if LINES in sources:
         figure.add_glyph(
             sources[LINES],
-            LineGlyph(x="x", y="y", line_color=colour, line_width=1.8, line_join="round", line_cap="round"),
+            LineGlyph(x="x", y="y", line_color=colour, line_width=1.8, line_join="bevel"),
             **look,
         )
     is_dot = line.shape == DOTS
@@ -192,13 +202,17 @@ def _add_selectable(figure: Plot, source: ColumnDataSource, glyph: Any, index: i
 def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
     """Return {kind of a source: its columns} for a series."""
     xs, ys = np.asarray(line.x, float), np.asarray(line.y, float)
-    points = (
-        distinct_dots(panel.frame, line) if line.shape == DOTS else np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
-    )
+    points = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
+    if line.shape == DOTS:
+        points = distinct_dots(panel.frame, line)
+    elif line.shape == LINE and len(points) > _MOST_HOVERED:  # the line is drawn whole
+        points = points[np.linspace(0, len(points) - 1, _MOST_HOVERED).astype(np.int64)]
     marks: dict[str, Any] = {"x": xs[points], "y": ys[points], "text": _texts(line, points.tolist())}
     marks |= {
         kind: [list(map(int, numbers[point])) for point in points.tolist()] for kind, numbers in line.links.items()
     }
+    if line.shape == AREAS:
+        return {MARKS: marks | {"size": np.asarray(line.sizes, float)[points]}}
     if line.shape == BARS:
         base = np.zeros(len(xs)) if line.base is None else np.asarray(line.base, float)
         return {MARKS: marks | {"left": marks["x"] - BAR / 2, "right": marks["x"] + BAR / 2, "base": base[points]}}
@@ -209,6 +223,9 @@ def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
         runs = finite_runs(line, (line.low, line.high))
         x, low, high = np.array([run[0] for run in runs if len(run) == 1]).reshape(-1, 3).T
         columns[ENDS] = {"x": x, "low": low, "high": high}
+        if len(runs) == 1 and len(runs[0]) > 1:  # quicker to draw, but without gaps
+            columns[BAND] = dict(zip(("x", "low", "high"), runs[0].T, strict=True))
+            return columns
         outlines = [np.concatenate([run[:, [0, 1]], run[::-1, [0, 2]]]) for run in runs if len(run) > 1]
         columns[BAND] = {"xs": [outline[:, 0] for outline in outlines], "ys": [outline[:, 1] for outline in outlines]}
     return columns

@@ -27,12 +27,13 @@ import traitlets
 
 from workbench.errors import WorkbenchError
 from workbench.views import palette
-from workbench.views.charts.description import labels, place_legend
+from workbench.views.charts.description import LINE, Series, finite_runs, labels, place_legend
 from workbench.views.charts.static import Chart, Panel
 from workbench.views.notebook import dissect_if_small, in_notebook
 from workbench.views.player.embed import module_name, new_id, packed_module
 from workbench.views.player.once import LoadedOnce
 
+LONG = 4_000  # points of a line, as in chart.js
 NARROWEST = 320  # px, the least width to which charts are fitted
 
 _wires_by_cell: dict[str, tuple[str, list[Wire]]] = {}  # cell -> (its execution, the wires of its charts)
@@ -109,6 +110,14 @@ class ChartView:
         data = [_panel_data(panel, buffers) for panel in chart.panels]
         self.wire.send({"kind": "feed", "data": data, **chart_entry(chart)}, buffers)
 
+    def _send_figure(self, chart: Chart) -> None:
+        # Long lines follow as columns of numbers, because the page draws only some of their points.
+        buffers: list[bytes] = []
+        is_long = _has_long_lines(chart)
+        data = [_panel_data(panel, buffers) for panel in chart.panels] if is_long else []
+        message = {"kind": "figure", **chart_entry(chart), "natural": self.chart.width, "data": data}
+        self.wire.send(message, [packed_items(chart, has_long_lines=not is_long), *buffers])
+
     def close(self) -> None:
         """Close the connection to the browser. The picture remains in the page."""
         self.wire.close()
@@ -118,12 +127,15 @@ class ChartView:
         if wanted == "bokeh":
             self.wire.send({"kind": "bokeh"}, [bokeh_script()])
         elif wanted == "figure":
-            chart = fit(self.chart, int(request.get("width") or 0))
-            self.wire.send({"kind": "figure", **chart_entry(chart), "natural": self.chart.width}, [packed_items(chart)])
+            self._send_figure(fit(self.chart, int(request.get("width") or 0)))
         elif wanted == "player":
             self.wire.send({"kind": "player"}, [base64.b64decode(packed_module())])
         elif wanted == "run" and self.chart.open_run is not None:
             self.wire.send(*_opened(self.chart, int(request["number"])))
+
+
+def _has_long_lines(chart: Chart) -> bool:
+    return any(line.shape == LINE and len(line.x) > LONG for panel in chart.panels for line in panel.lines)
 
 
 def displayed_html(chart: Chart) -> str:
@@ -160,13 +172,22 @@ def fit(chart: Chart, width: int) -> Chart:
     return fitted
 
 
-def packed_items(chart: Chart) -> bytes:
-    """Return the figures of a chart's frames as JSON documents for BokehJS: a list, compressed with gzip."""
+def packed_items(chart: Chart, has_long_lines: bool = True) -> bytes:
+    """Return the figures of a chart's frames as JSON documents for BokehJS: a list, compressed with gzip.
+
+    ``has_long_lines``: False leaves lines with many points empty.
+    """
     from bokeh.embed import json_item
 
     from workbench.views.charts.figure import figure_of
 
-    items = [json_item(figure_of(panel)) for panel in chart.panels]
+    items = []
+    for panel in chart.panels:
+        figure = figure_of(panel)
+        for source in [] if has_long_lines else [renderer.data_source for renderer in figure.renderers]:
+            if len(source.data.get("x", ())) > LONG:
+                source.data = {name: [] for name in source.data}
+        items.append(json_item(figure))
     return gzip.compress(json.dumps(items, separators=(",", ":")).encode(), 1, mtime=0)
 
 
@@ -199,8 +220,15 @@ def _outline(chart: Chart) -> list[Any]:
     for panel in chart.panels:
         frame = panel.frame
         area = [round(value) for value in (frame.left, frame.top, frame.right, frame.bottom)]
-        outline.append([area, [(line.name, line.shape, line.colour, line.low is None) for line in panel.lines]])
+        outline.append([area, [(line.name, line.shape, line.colour, _count_gaps(line)) for line in panel.lines]])
     return outline
+
+
+def _count_gaps(line: Series) -> int:
+    """Return a number for the form of a band: -1 without a band, 0 if it has no gap, else 1."""
+    if line.low is None or line.high is None:
+        return -1
+    return int(len(finite_runs(line, (line.low, line.high))) != 1)
 
 
 def _panel_data(panel: Panel, buffers: list[bytes]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from workbench.views import palette
 from workbench.views.charts.description import (
+    AREAS,
     BAR,
     BARS,
     DOTS,
@@ -109,7 +110,12 @@ class Chart(Drawing):
 
 def subject_of(run: Any) -> str:
     """Return the subject (`Chart.subject`) of charts and players that show this run."""
-    return f"run {getattr(run.scenario, 'hash', '')}"
+    return subject_of_scenario(run.scenario)
+
+
+def subject_of_scenario(scenario: Any) -> str:
+    """Return the subject of charts and players that show a run of this scenario."""
+    return f"run {getattr(scenario, 'hash', '')}"
 
 
 def resizable(view: Callable[P, Chart]) -> Callable[P, Chart]:
@@ -344,6 +350,7 @@ _SHAPES: dict[str, Callable[[Drawing, Frame, Series, int], None]] = {
     LINE: _draw_line,
     DOTS: _draw_dots,
     BARS: _draw_bars,
+    AREAS: lambda drawing, frame, line, index: None,
 }
 
 

@@ -45,6 +45,7 @@ class SweepPage {
       return
     }
     this.chosen = number
+    history.replaceState(null, "", `#run=${number}`)
     this.caption.textContent = `${run.caption} · scenario ${run.hash}`
     this.table.innerHTML = run.metrics.map(([name, value]) => `<tr><td>${escapeText(name)}</td><td>${escapeText(value)}</td></tr>`).join("")
     const payload = await this.payloadOf(run)
@@ -86,6 +87,7 @@ class SweepPage {
 
 export async function startSweep(data) {
   const page = (globalThis.workbenchSweep = new SweepPage(data))
-  await page.choose(data.runs[0].number)
+  const wanted = Number(new URLSearchParams(location.hash.slice(1)).get("run"))
+  await page.choose(data.runs.some(({ number }) => number == wanted) ? wanted : data.runs[0].number)
   await page.draw()
 }

@@ -51,6 +51,7 @@ class ChartWire {
     if (this.isGone) return
     const items = JSON.parse(new TextDecoder().decode(await inflateChart(bytesOf(buffers[0]))))
     await this.live.show(chart, items)
+    if (chart.data.length) this.live.feed(chart, readColumns(chart.data, buffers.slice(1)))
     this.natural = chart.natural
     if (this.isGone) this.live.dispose()
   }

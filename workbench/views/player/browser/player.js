@@ -75,6 +75,8 @@ class Player {
     this.curves = []
     this.lanes = []
     this.notes = element("div", "wb-notes", root)
+    this.links = element("div", "wb-links", root)
+    this.links.hidden = true
     this.help = element("div", "wb-help", root)
     this.help.hidden = true
     this.help.innerHTML = `<h4>Keys</h4><table>${KEYS.map(([key, text]) => `<tr><td><kbd>${key}</kbd></td><td>${text}</td></tr>`).join("")}</table>`
@@ -135,6 +137,50 @@ class Player {
       this.wantPicture()
     })
     button(bar, "?", "Keys", () => (this.help.hidden = !this.help.hidden)).dataset.name = "help"
+    if (this.isLinked) button(bar, "link", "A link to this moment", () => this.showLink()).dataset.name = "link"
+  }
+
+  // Whether the address of the page contains the moment and the layers of this player.
+  get isLinked() {
+    return this.root.dataset.linked !== undefined
+  }
+
+  // The moment and the visible layers, as the part of an address after #.
+  get fragment() {
+    const layers = this.picture.chips.map(({ name }) => name).filter((name) => this.isOn(name))
+    return `t=${+this.time.toFixed(6)}&layers=${layers.map(encodeURIComponent).join(",")}`
+  }
+
+  // Show the moment and the layers in such a text. Names of layers that this run lacks are ignored.
+  applyFragment(text) {
+    const wanted = new URLSearchParams(text.replace(/^#/, ""))
+    if (wanted.has("layers")) {
+      const layers = new Set(wanted.get("layers").split(","))
+      this.hidden = new Set(this.picture.chips.map(({ name }) => name).filter((name) => !layers.has(name)))
+      this.map.shown = null
+      this.writeChips()
+      this.writeLegend()
+    }
+    const time = parseFloat(wanted.get("t"))
+    if (Number.isFinite(time)) this.jump(time)
+  }
+
+  showLink() {
+    this.links.hidden = !this.links.hidden
+    this.links.textContent = ""
+    const address = `${location.href.split("#")[0]}#${this.fragment}`
+    for (const [label, text] of [
+      ["Link to this moment", address],
+      ["Line for slides and pages", `<iframe src="${address}" width="100%" height="760" style="border:0"></iframe>`],
+    ]) {
+      const row = element("label", "", this.links, label)
+      const field = element("input", "", row)
+      field.readOnly = true
+      field.value = text
+      field.setAttribute("aria-label", label)
+      field.addEventListener("focus", () => field.select())
+    }
+    history.replaceState(null, "", address)
   }
 
   choice(parent, label, options, value, act) {
@@ -310,6 +356,7 @@ class Player {
     this.resize()
     this.paint()
     this.onFeed?.()
+    if (isFirst && this.isLinked && location.hash) this.applyFragment(location.hash)
     if (isFirst && picture.now_s === null && !REDUCED_MOTION.matches) this.playWhenInSight()
     this.fedAt = performance.now() // benchmarks/player.py asks for it
   }

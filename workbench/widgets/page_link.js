@@ -1,0 +1,69 @@
+// What a lab and the address of its page have to do with each other, and files that are dropped on the lab; see page_link.py.
+
+// Return the lab around an element, once it is in the page.
+async function labAround(el) {
+  for (let waited = 0; waited < 200; waited++) {
+    const found = el.closest(".wb-lab")
+    if (found && el.isConnected) return found
+    await new Promise((done) => setTimeout(done, 50))
+  }
+  return null
+}
+
+const playerIn = (lab) => [...lab.querySelectorAll(".wb-player")].map((root) => root.workbenchPlayer).find((one) => one?.picture)
+
+// Show the moment and the layers of a link as soon as the player shows the run of its scenario.
+async function showMoment(lab, subject, fragment) {
+  for (let waited = 0; waited < 1200 && lab.isConnected; waited++) {
+    const player = playerIn(lab)
+    if (player?.picture.subject == subject && !player.picture.is_preview) return player.applyFragment(fragment)
+    await new Promise((done) => setTimeout(done, 50))
+  }
+}
+
+function takeDrops(lab, model) {
+  const hasFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files")
+  lab.addEventListener("dragover", (event) => {
+    if (!hasFile(event)) return
+    event.preventDefault()
+    lab.classList.add("wb-drop")
+  })
+  lab.addEventListener("dragleave", (event) => {
+    if (!lab.contains(event.relatedTarget)) lab.classList.remove("wb-drop")
+  })
+  lab.addEventListener("drop", async (event) => {
+    if (!hasFile(event)) return
+    event.preventDefault()
+    event.stopPropagation()
+    lab.classList.remove("wb-drop")
+    const [file] = event.dataTransfer.files
+    model.send({ dropped: file.name }, undefined, [await file.arrayBuffer()])
+  })
+}
+
+async function render({ model, el }) {
+  const row = document.createElement("label")
+  row.className = "wb-page-link"
+  row.hidden = true
+  const field = Object.assign(document.createElement("input"), { readOnly: true })
+  field.setAttribute("aria-label", "Link to this scenario and moment")
+  field.addEventListener("focus", () => field.select())
+  row.append("Link to this scenario and moment: ", field)
+  el.append(row)
+  const lab = await labAround(el)
+  if (!lab) return
+  const take = (message) => {
+    if (message.subject) showMoment(lab, message.subject, message.fragment)
+    if (!message.link) return
+    const player = playerIn(lab)
+    const address = `${location.href.split("#")[0]}#${message.link}${player ? `&${player.fragment}` : ""}`
+    field.value = address
+    row.hidden = false
+    field.focus()
+  }
+  model.on("msg:custom", take)
+  takeDrops(lab, model)
+  if (location.hash.startsWith("#s=")) model.send({ opened: location.hash })
+  return () => model.off("msg:custom", take)
+}
+export default { render }
