@@ -112,6 +112,7 @@ EXTENSIONS = {
     },
     "motes.live.run.LiveRun": {"show": "views.notebook.show_motes"},
     "sim.scenario.Scenario": {"run": "sim.runner.run", "_repr_mimebundle_": "views.picture.of_scenario"},
+    "sweeps.plans.search.SearchResult": {"plot": "views.sweeps.search.plot"},
     "sweeps.plans.sensitivity.SensitivityResult": {"plot": "views.sweeps.sensitivity.plot"},
     "sweeps.comparison.Comparison": {
         "plot": "views.sweeps.comparison.plot",

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.extensions import extensible
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.design import Design
 from workbench.sweeps.plan import Measure
@@ -62,15 +63,26 @@ class Constraint(NamedTuple):
         return self.limit - value if self.keeps is operator.ge else value - self.limit
 
 
+@extensible
 class SearchResult:
-    """The result of `Search.run`: the best trial, and all trials.
+    """The result of `Search.run`: the best trial, all trials, and ``plot()``.
 
     ``best`` is {path: value}, and ``scenario`` the scenario with these values. ``trials`` has a row for each trial: its
-    values, the means of its metrics, and is_feasible (all constraints are satisfied). ``table`` has all runs.
+    values, the means of its metrics, and is_feasible (all constraints are satisfied). ``table`` has all runs. The
+    search minimizes (``is_least``) or maximizes ``metric``.
     """
 
-    def __init__(self, best: dict[str, Any], scenario: Scenario, trials: pd.DataFrame, table: SweepTable) -> None:
+    def __init__(
+        self,
+        best: dict[str, Any],
+        scenario: Scenario,
+        trials: pd.DataFrame,
+        table: SweepTable,
+        metric: str,
+        is_least: bool,
+    ) -> None:
         self.best, self.scenario, self.trials, self.table = best, scenario, trials, table
+        self.metric, self.is_least = metric, is_least
 
     def __repr__(self) -> str:
         values = ", ".join(f"{path}={value}" for path, value in self.best.items())
@@ -167,7 +179,8 @@ class Search:
         best_number = (min if self._is_least else max)(feasible_numbers, key=lambda number: means[number][self._metric])
         overrides = design.overrides(best_number)
         ordered_overrides = dict(sorted(overrides.items(), key=lambda override: override[0].count(".")))
-        return SearchResult(overrides, self._scenario.replace(**ordered_overrides), pd.DataFrame(trial_rows), table)
+        best_scenario = self._scenario.replace(**ordered_overrides)
+        return SearchResult(overrides, best_scenario, pd.DataFrame(trial_rows), table, self._metric, self._is_least)
 
     def _raise_infeasible(self, means: list[dict[str, float]], is_complete: list[bool], excess: list[float]) -> None:
         complete_trials = [number for number, complete in enumerate(is_complete) if complete]
