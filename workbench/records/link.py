@@ -36,7 +36,7 @@ def to_fragment(scenario: Scenario) -> str:
 def from_fragment(fragment: str) -> Scenario:
     """Return the scenario in a link or in its fragment.
 
-    Raises DataError if it has none or is damaged, and ScenarioError if the scenario is invalid.
+    Raises DataError if the scenario is missing or damaged, and ScenarioError if it is invalid.
     """
     packed_texts = parse_qs(fragment.rpartition("#")[2][: 2 * LONGEST]).get("s")
     if not packed_texts:

@@ -30,8 +30,8 @@ class Labs(NamedTuple):
     """The stored labs of a folder.
 
     names: returns their names. current: returns the name of the open lab.
-    open: opens a lab, given its name. save: stores the present scenario under a name, which the open lab has from then
-        on. Both return a sentence for the user.
+    open: opens a lab, given its name. save: stores the present scenario under a name, which becomes the name of the
+        open lab. Both return a sentence for the user.
     """
 
     names: Callable[[], list[str]]

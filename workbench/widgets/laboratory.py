@@ -183,7 +183,7 @@ class Lab(widgets.VBox):
         return f"This is now the lab {name}."
 
     def _save_under(self, name: str) -> str:
-        """Store the present scenario under another name, which this lab has from now on; return a sentence."""
+        """Store the present scenario under another name, which becomes the name of this lab; return a sentence."""
         store = Store(name.strip())
         self._store.flush()
         self._store = store

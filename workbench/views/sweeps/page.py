@@ -43,8 +43,8 @@ def save_html(
 ) -> Path:
     """Write a page in which sliders choose one of the runs of a sweep, and return its path.
 
-    The page has a player, the metrics and the hash of the chosen run, and a chart of each of ``metrics`` against the
-    parameter ``x`` with a line for each value of ``by``. By default ``x`` is the first parameter with several values.
+    The page has a player, the metrics and the hash of the chosen run. It also has a chart of each of ``metrics``
+    against the parameter ``x``, with a line for each value of ``by``. By default ``x`` is the first parameter with several values.
     All runs are executed again, because a sweep's table has no traces. ``progress``: as for `Sweep.run`. Raises
     ParameterError for unknown names, and for a table with more than `MOST_RUNS` runs or without any.
     """
