@@ -1,4 +1,4 @@
-"""The speed of living charts in JupyterLab in Chromium: ``benchmarks/charts.py [--rounds 5]``.
+"""The speed of interactive charts in JupyterLab in Chromium: ``benchmarks/charts.py [--rounds 5]``.
 
 Rows, medians in milliseconds unless stated otherwise; the last column is the ratio to `an empty cell` of this run
     an empty cell       from the start of executing a cell that does nothing to its end, as seen by the page
@@ -53,7 +53,7 @@ def dots(points):
 CHART = "table.plot('protocol.ttl', 'transmissions', by='protocol.tick_s')"
 FEEDS = {"feed": 20, "feed, 10^5": 100_000}
 CHARTS = "[...globalThis.workbenchCharts ?? []].filter((one) => one.shownAt && one.root.isConnected)"
-# Run a cell; return the times in ms until its end, its picture and its living chart.
+# Run a cell; return the times in ms until its end, its picture and its interactive chart.
 TIMES = f"""
 async (cell) => {{
   const panel = jupyterapp.shell.currentWidget

@@ -44,7 +44,7 @@ def test_a_link_that_expands_to_gigabytes_is_refused():
 
 
 def test_a_link_without_a_scenario_is_refused():
-    with pytest.raises(wb.DataError, match="no part of it begins with #s="):
+    with pytest.raises(wb.DataError, match="the link contains no scenario"):
         from_fragment("http://127.0.0.1:8866/#t=3")
 
 

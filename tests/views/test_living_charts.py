@@ -1,4 +1,4 @@
-"""Charts in JupyterLab: hovering, selecting, opening runs, updates, themes, narrow pages, and what remains."""
+"""Interactive charts in JupyterLab: tooltips, selections, runs, updates, themes, narrow pages, remaining pictures."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def lines(ys):
     xs = list(range(len(ys)))
     return wb.views.line_chart([{"name": "a", "x": xs, "y": ys}, {"name": "b", "x": xs, "y": [15.0] * len(xs)}])
 """
-SENT, ENERGY, RUN, PLAYER, LINES, LONG = 1, 2, 3, 4, 5, 7
+SENT, ENERGY, RUN, PLAYER, LINES, LONG = 1, 2, 3, 4, 5, 7  # indices of CELLS
 CELLS = (
     SETUP,
     "table.plot('protocol.refresh_s', 'transmissions')",
@@ -157,7 +157,7 @@ def test_a_zoom_gets_round_ticks_and_a_reset_those_of_the_picture(notebook):
     notebook.page.mouse.move(x1, y1 + 20, steps=5)
     notebook.page.mouse.up()
     wait(notebook, f"{CHARTS}[0].figures[0].left[0].ticker.type == 'BasicTicker'")
-    notebook.page.get_by_label("Show everything, select nothing").click()
+    notebook.page.get_by_label("Reset the zoom and clear the selection").click()
     wait(notebook, f"{CHARTS}[0].figures[0].left[0].ticker.type == 'FixedTicker'")
 
 

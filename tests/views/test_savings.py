@@ -44,7 +44,7 @@ class Table:
     def summary(self, x, y, series):
         return summary(self.frame, x, y, series)
 
-    def rows_in(self, summary_table, columns):
+    def averaged_rows(self, summary_table, columns):
         return []
 
     def name_of(self, column):

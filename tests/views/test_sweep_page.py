@@ -56,7 +56,7 @@ def test_a_compact_payload_is_smaller_and_has_the_same_frames(table):
 
 def test_a_page_has_a_limit_of_runs_and_names_it(table, monkeypatch, tmp_path):
     monkeypatch.setattr(page, "MOST_RUNS", 7)
-    with pytest.raises(wb.ParameterError, match="8 runs without an error; a page can have from 1 to 7"):
+    with pytest.raises(wb.ParameterError, match="the table has 8 runs; a page can have at most 7"):
         table.save_html(tmp_path / "sweep.html")
 
 

@@ -21,7 +21,8 @@ _LARGEST_B = 4_000_000  # of a scenario; a few characters could expand to gigaby
 def to_fragment(scenario: Scenario) -> str:
     """Return the fragment of a link to a scenario: "s=...".
 
-    Raises DataError if it would be longer than `LONGEST` characters, for example because the network lists its links.
+    Raises DataError if the fragment would be longer than `LONGEST` characters. This happens if the scenario stores its
+    network as a table of radio links.
     """
     packed = zlib.compress(scenario.to_json(indent=None).encode(), 9)
     fragment = "s=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
@@ -40,7 +41,9 @@ def from_fragment(fragment: str) -> Scenario:
     """
     packed_texts = parse_qs(fragment.rpartition("#")[2][: 2 * LONGEST]).get("s")
     if not packed_texts:
-        raise DataError("the link has no scenario: no part of it begins with #s=")
+        raise DataError(
+            "the link contains no scenario (no s= after the #); copy it from the button link in the lab's tab Take away"
+        )
     text = packed_texts[0]
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
@@ -49,5 +52,5 @@ def from_fragment(fragment: str) -> Scenario:
     except (binascii.Error, ValueError, zlib.error):
         document = b""
     if not document or not unpacker.eof:
-        raise DataError("the scenario in the link is damaged; perhaps a program has cut the link")
+        raise DataError("the scenario in the link is damaged or incomplete; copy the whole link again")
     return Scenario.from_json(document.decode(errors="replace"))

@@ -97,23 +97,23 @@ class SweepTable:
         self._check(x, y, by)
         return means.summary(self._frame, x, y, by)
 
-    def rows_in(self, summary: pd.DataFrame, columns: Sequence[str]) -> list[list[int]]:
-        """Return for each row of a summary the numbers of the rows of this table that it averages, from 0.
+    def averaged_rows(self, groups: pd.DataFrame, columns: Sequence[str]) -> list[list[int]]:
+        """Return for each row of ``groups`` the row numbers of this table that belong to it, from 0.
 
-        ``summary``: a table from `summary`. ``columns``: the parameters in which its rows differ.
+        ``groups``: a table with one row for each combination of the parameters ``columns``, such as a summary.
         """
-        groups = self._frame.groupby(list(columns), sort=False, observed=True, dropna=False).indices
-        keys = summary[list(columns)].itertuples(index=False, name=None)
-        return [groups[key if len(columns) > 1 else key[0]].tolist() for key in keys]
+        rows_by_key = self._frame.groupby(list(columns), sort=False, observed=True, dropna=False).indices
+        keys = groups[list(columns)].itertuples(index=False, name=None)
+        return [rows_by_key[key if len(columns) > 1 else key[0]].tolist() for key in keys]
 
-    def run(self, number: int) -> Run:
-        """Execute the run in row ``number`` of this table again, and return it with its trace.
+    def run(self, row: int) -> Run:
+        """Execute the run in a row of this table again, and return it with its trace. The first row is number 0.
 
-        Raises an exception of its parameters if the scenario is invalid, ParameterError if the table lacks this row.
+        Raises ParameterError if the table has no such row, and the error of the scenario if the scenario is invalid.
         """
-        if not 0 <= number < len(self.rows):
-            raise ParameterError(f"the argument `number` is {number}; it must be from 0 to {len(self.rows) - 1}")
-        return run(self.plan.scenario_of(self.rows[number].number), self.plan.engine)
+        if not 0 <= row < len(self.rows):
+            raise ParameterError(f"the argument `row` is {row!r:.60}; it must be from 0 to {len(self.rows) - 1}")
+        return run(self.plan.scenario_of(self.rows[row].number), self.plan.engine)
 
     def name_of(self, column: str) -> str:
         """Return the name of an axis or metric in charts, with its unit: "protocol.ttl" -> "ttl (hops)"."""
@@ -266,8 +266,8 @@ def chart_lines(
 ) -> list[dict[str, Any]]:
     """Return the lines of a chart, one per value of ``by``: dicts with name, x, y, low and high for `views.line_chart`.
 
-    ``summary`` is a table that `SweepTable.summary` returned. ``run_numbers``: from `SweepTable.rows_in`, for charts
-    whose points open a run.
+    ``summary`` is a table that `SweepTable.summary` returned. ``run_numbers``: from `SweepTable.averaged_rows`, for
+    charts whose points open a run.
 
     Raises ParameterError if ``x`` is not numeric.
     """
@@ -283,7 +283,7 @@ def chart_lines(
         {
             "name": str(name),
             **{key: rows[column].tolist() for key, column in columns.items()},
-            "links": {"runs": [numbers[row] for row in rows.index]} if numbers else {},
+            "ids": {"runs": [numbers[row] for row in rows.index]} if numbers else {},
         }
         for name, rows in (summary.groupby(by, sort=False) if by is not None else [("", summary)])
     ]

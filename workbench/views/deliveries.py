@@ -1,4 +1,4 @@
-"""The chart of a run's deliveries: the distribution of their latency, with a dot for each.
+"""The chart of a run's deliveries: the distribution of their latency, with one dot for each delivery.
 
 In a notebook with a kernel, dots that the user selects show their paths on the map of a player of the same run. A node
 that the user selects on the map selects its deliveries here.
@@ -30,8 +30,8 @@ MOST_SINKS = 8  # with more sinks, all deliveries have one colour
 def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT) -> Chart:
     """Draw the latency (ms) of each delivery of a run, with a colour for each sink.
 
-    ``x``: "percent": the dots are in order of latency, and their position is the percentage of deliveries that are not
-    slower; "time_s": they are at the times of publication. Readings that were not delivered are not drawn. ``width``,
+    ``x``: "percent": x is the percentage of deliveries with at most this latency (the cumulative distribution);
+    "time_s": x is the time of publication. Readings that were not delivered are not drawn. ``width``,
     ``height``: in px. Raises ScenarioError if the run has no trace, ParameterError for another ``x``.
     """
     if x not in AXES:
@@ -51,7 +51,7 @@ def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT)
     paths = _paths_of(run, rows, arrived.row[by_latency])
     names = np.unique(sinks).tolist()
     groups = (
-        [(f"at node {name}", np.flatnonzero(sinks == name)) for name in names]
+        [(f"sink {name}", np.flatnonzero(sinks == name)) for name in names]
         if 1 < len(names) <= MOST_SINKS
         else [("", np.arange(len(sinks)))]
     )
@@ -71,7 +71,7 @@ def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT)
                 )
             ],
             shape=DOTS,
-            links={
+            ids={
                 "paths": [paths[point] for point in points.tolist()],
                 "nodes": [[sources[point], sinks[point]] for point in points.tolist()],
             },

@@ -52,7 +52,7 @@ def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH
             colour=COLOURS[state],
             shape=BARS,
             base=(tops[state] - stacks[state]).tolist(),
-            links={"nodes": [[int(node)] for node in by_charge]},
+            ids={"nodes": [[int(node)] for node in by_charge]},
         )
         for state in drawn_states
     ]

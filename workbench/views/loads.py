@@ -22,7 +22,7 @@ from workbench.pipelines.queries import is_spark
 from workbench.pipelines.trace.statistics import band
 from workbench.suggestion import meant
 from workbench.views import caption, palette
-from workbench.views.charts.description import AREAS, Frame, Series
+from workbench.views.charts.description import AREAS, PlotArea, Series
 from workbench.views.charts.static import Chart, Panel, line_chart, resizable
 from workbench.views.drawing import Drawing
 from workbench.views.layers import Scale
@@ -83,8 +83,8 @@ def load_map(
     for partial_drawing in drawings:
         page.add(partial_drawing, 0, page.height)
         page.height += partial_drawing.height
-    frame = Frame.of_map(width, scene.height)
-    page.panels.append(Panel((scene.series(),), frame, width, scene.height, y=heading.height))
+    area = PlotArea.of_map(width, scene.height)
+    page.panels.append(Panel((scene.series(),), area, width, scene.height, y=heading.height))
     return page.in_dark() if dark else page
 
 
@@ -199,7 +199,7 @@ class _LoadScene(Scene):
         return f"node {self.plan.ids[node_index]}: {mean:.4g}{band}"
 
     def series(self) -> Series:
-        """Return the discs of the nodes as a series of a living chart; their coordinates are px from the lower left."""
+        """Return the discs of the nodes as a series of an interactive chart, in px from the lower left corner."""
         node_indices = range(len(self.plan.ids))
         return Series(
             "",
@@ -209,7 +209,7 @@ class _LoadScene(Scene):
             colour=palette.REINFORCED,
             shape=AREAS,
             sizes=np.maximum(2 * self.radius[1], 8.0).tolist(),
-            links={"nodes": [[int(node)] for node in self.plan.ids]},
+            ids={"nodes": [[int(node)] for node in self.plan.ids]},
         )
 
     def colour(self, load: float) -> str:

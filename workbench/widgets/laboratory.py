@@ -166,7 +166,7 @@ class Lab(widgets.VBox):
         return True
 
     def _open_scenario(self, scenario: Scenario | None, beside: Protocol | None = None) -> None:
-        """Replace the scenario as one change that can be undone; None: by that of a new lab."""
+        """Replace the scenario in one step that can be undone. ``scenario``: None: the first scenario of a new lab."""
         self._gallery_button.value = False
         scenario = scenario or first_scenario()
         self.change(**{field: getattr(scenario, field) for field in FIELDS}, beside=beside)
@@ -180,7 +180,7 @@ class Lab(widgets.VBox):
         self._store.flush()
         self._store = store
         self._open_scenario(state.scenario, state.beside)
-        return f"This is now the lab {name}."
+        return f"The lab {name} is open; later changes are stored in {store.path}."
 
     def _save_under(self, name: str) -> str:
         """Store the present scenario under another name, which becomes the name of this lab; return a sentence."""

@@ -1,4 +1,4 @@
-// What a lab and the address of its page have to do with each other, and files that are dropped on the lab; see page_link.py.
+// The browser's side of PageLink: it opens the scenario in the address, shows links, and takes files that are dropped.
 
 // Return the lab around an element, once it is in the page.
 async function labAround(el) {

@@ -61,7 +61,9 @@ class TakeAway(widgets.VBox):
         buttons.append(python_button)
         if page_link is not None:
             link_button = widgets.Button(description="link", layout={"width": "auto"})
-            link_button.tooltip = "A link that opens this scenario at this moment, in this app on any computer"
+            link_button.tooltip = (
+                "A link with this scenario and the displayed time; another computer needs the app too (make app)"
+            )
             link_button.on_click(lambda _: self.offer_link())
             buttons.append(link_button)
         rows: list[widgets.Widget] = [widgets.HBox(buttons, layout={"flex_flow": "row wrap"}), self.link, self.lines]

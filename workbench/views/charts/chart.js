@@ -1,4 +1,4 @@
-// A living chart: Bokeh figures inside the frames of a chart's picture. Titles, legends and notes stay SVG elements.
+// An interactive chart: Bokeh figures in the place of the plot areas of a chart's picture. Titles, legends and notes stay SVG elements.
 // Charts and players of a page that show the same subject share what the user selects.
 
 const CHART_STYLE = `
@@ -19,8 +19,8 @@ const CHART_STYLE = `
 .wb-run-bar { display: flex; flex-wrap: wrap; gap: 6px; align-items: center; margin: 2px 0; }
 .wb-run-bar button { font: inherit; font-size: 12px; }`
 const CHART_COLOURS = /(^|_)color$/
-const CHART_MOVED = "workbench-selection" // the event of a page that tells charts and players what the user selects
-const LONG = 4_000 // points of a line, from which on only those are drawn that can be distinguished
+const SELECTION_CHANGED = "workbench-selection" // the event that announces what the user selects
+const LONG = 4_000 // lines with more points are thinned before they are drawn
 const liveCharts = (globalThis.workbenchCharts ??= new Set())
 
 function isChartDark(root) {
@@ -54,14 +54,14 @@ class LiveChart {
   stage = null // the element that takes the place of the picture
   colours = new WeakMap() // model -> {property: its colour on a light page}
   long = new Map() // source of a long line or band -> all of its columns
-  tickers = new WeakMap() // axis -> its ticker and labels before a zoom
+  tickers = new WeakMap() // axis -> the ticker and labels of the picture, restored after a zoom
   listeners = [] // of the visual viewport, which Bokeh adds and never removes
 
   constructor(root, Bokeh) {
     this.root = root // its content is the picture
     this.Bokeh = Bokeh
-    this.onEvent = (event) => this.takeSelection(event.detail)
-    document.addEventListener(CHART_MOVED, this.onEvent)
+    this.onEvent = (event) => this.applySelection(event.detail)
+    document.addEventListener(SELECTION_CHANGED, this.onEvent)
     this.themes = new MutationObserver(() => this.retheme())
     this.themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] })
     this.themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
@@ -80,7 +80,8 @@ class LiveChart {
     this.root.append(stage)
     this.picture ??= [...this.root.children].filter((child) => child !== stage)
     const views = [], listeners = []
-    const port = globalThis.visualViewport // bokeh/bokeh#15298
+    // Bokeh never removes its listeners of the visual viewport (bokeh/bokeh#15298): store them for disposeViews.
+    const port = globalThis.visualViewport
     if (port) {
       port.addEventListener = (...all) => {
         listeners.push(all)
@@ -115,7 +116,7 @@ class LiveChart {
     for (const child of [...this.root.children]) if (child !== stage && !child.classList.contains("wb-run")) child.remove()
     this.root.prepend(stage)
     this.disposeViews(...older)
-    this.shownAt = performance.now() // benchmarks/charts.py asks for it
+    this.shownAt = performance.now() // for benchmarks/charts.py
   }
 
   // Replace the numbers of the chart that is shown; `data`: for each frame its ranges, ticks and {source: columns}.
@@ -152,7 +153,7 @@ class LiveChart {
     }
   }
 
-  // Draw of long lines and bands what can be distinguished in the range that is shown.
+  // Draw only the points of long lines and bands that can be distinguished in the visible range.
   thin(figure) {
     const { start, end } = figure.x_range
     for (const { data_source: source } of figure.renderers) {
@@ -178,7 +179,7 @@ class LiveChart {
         if (source.name.startsWith("marks"))
           source.selected.change.connect(() => {
             this.mute(figure)
-            this.tellSelection()
+            this.announceSelection()
           })
       }
       figure.on_event("tap", () => setTimeout(() => this.tap(), 0))
@@ -249,10 +250,10 @@ class LiveChart {
         }),
       )
       press()
-      add("reset", "Show everything, select nothing", () => {
+      add("reset", "Reset the zoom and clear the selection", () => {
         for (const range of [figure.x_range, figure.y_range]) range.setv({ start: range.reset_start, end: range.reset_end })
         for (const source of Object.values(this.sources[i])) source.selected.indices = []
-        this.tellSelection()
+        this.announceSelection()
       })
       this.stage.append(bar)
     }
@@ -283,14 +284,14 @@ class LiveChart {
     for (const renderer of marks) renderer.muted = isAny && !renderer.data_source.selected.indices.length
   }
 
-  tellSelection() {
+  announceSelection() {
     if (this.isTaking || !this.chart.subject) return
     const detail = { subject: this.chart.subject, from: this, selected: this.selected() }
-    document.dispatchEvent(new CustomEvent(CHART_MOVED, { detail }))
+    document.dispatchEvent(new CustomEvent(SELECTION_CHANGED, { detail }))
   }
 
   // Select what another chart or a player of the same subject has selected.
-  takeSelection({ subject, from, selected }) {
+  applySelection({ subject, from, selected }) {
     if (from === this || !this.chart || subject != this.chart.subject) return
     this.isTaking = true
     for (const byName of this.sources) {
@@ -344,7 +345,7 @@ class LiveChart {
     return known[name]
   }
 
-  // The end
+  // Disposal
 
   disposeViews(views, listeners) {
     for (const view of views) {
@@ -358,7 +359,7 @@ class LiveChart {
   }
 
   dispose() {
-    document.removeEventListener(CHART_MOVED, this.onEvent)
+    document.removeEventListener(SELECTION_CHANGED, this.onEvent)
     this.themes.disconnect()
     this.system.removeEventListener("change", this.onSystem)
     this.disposeViews(this.views, this.listeners)
@@ -368,8 +369,8 @@ class LiveChart {
   }
 }
 
-// Return the columns of a line or band with few points: of those in a column of pixels the first, the last, the lowest
-// and the highest remain. `columns.x` is ascending; `pixels` is the width of the range from start to end.
+// Thin a line or band: in each column of pixels, the first, last, lowest and highest point remain. Return the columns of
+// these points. `columns.x` is ascending; `pixels` is the width of the range from start to end.
 function thinned(columns, start, end, pixels) {
   const { x } = columns
   const names = Object.keys(columns)

@@ -1,4 +1,4 @@
-"""The description of a chart as a value: series of points, and the frame with its ranges and ticks.
+"""The description of a chart as a value: series of points, and the area with its ranges and ticks.
 
 The static picture (`static`) and the Bokeh figure (`figure`) are drawn from the same description.
 """
@@ -17,12 +17,12 @@ from workbench.errors import ParameterError
 from workbench.views import palette
 from workbench.views.drawing import text_width
 
-SIZE = 11.0
-TICKS = 6
+SIZE = 11.0  # px of the letters
+TICKS = 6  # the most ticks of the y axis
 MOST_MARKS = 40
 LEGEND_LINE = 17
 BAR = 0.8  # width of a bar, as a share of the distance to the next bar
-MOST_DOTS = 10_000  # dots of a series; of dots that are drawn at the same place one is enough
+MOST_DOTS = 10_000  # drawn dots of a series
 LINE, DOTS, BARS, AREAS = "line", "dots", "bars", "areas"
 
 
@@ -31,16 +31,17 @@ class Series:
     """Points of a chart with the same style, optionally with a confidence interval for each point.
 
     shape: "line": lines from point to point; "dots": a scatter plot; "bars": a bar for each point, from ``base`` to y;
-        "areas": discs that the drawing already has, which in a living chart have tooltips and can be selected.
+        "areas": invisible discs over marks that the drawing already contains, such as nodes on a map; an interactive
+        chart gives these marks tooltips and lets the user select them.
     low, high: the ends of the confidence intervals; None: the series has no intervals.
     tooltips: a text for each point, shown while the mouse is over it.
     colour: "" means the next colour of `palette.SERIES`.
     marks: whether points of a line have markers. A line with more than `MOST_MARKS` points has no markers.
     base: the lower ends of bars; None: zero.
-    sizes: diameters of areas in px.
-    links: {kind: for each point the numbers of what it shows}. Kinds are "runs" (rows of a sweep's table), "paths"
-        (messages of a run) and "nodes". If the user selects points, all views of the same subject select what has one
-        of these numbers.
+    sizes: diameters of the discs of "areas" in px.
+    ids: {kind: for each point, the ids of the things that it represents}. Kinds are "runs" (row numbers of the sweep's
+        table), "paths" (indices of a run's messages) and "nodes" (node ids). If the user selects a point, all views of
+        the same subject also select the points and paths that share an id with it.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Series:
     shape: str = LINE
     base: Sequence[float] | None = None
     sizes: Sequence[float] = ()
-    links: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+    ids: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
 
     @property
     def has_marks(self) -> bool:
@@ -74,14 +75,14 @@ def check_series(series: Series | dict[str, Any]) -> Series:
     for name, column in columns.items():
         if column is not None and len(column) != len(line.x):
             raise ParameterError(
-                f"line_chart: series {line.name!r} has {len(line.x)} values of x but {len(column)} of {name}; "
+                f"series {line.name!r} has {len(line.x)} values of x but {len(column)} of {name}; "
                 "give one value for each x"
             )
     return replace(line, name=str(line.name), **columns)
 
 
-def finite_runs(line: Series, columns: Sequence[Sequence[float]]) -> list[np.ndarray]:
-    """Split the points of a series into arrays of successive points, wherever a value is not finite.
+def split_at_gaps(line: Series, columns: Sequence[Sequence[float]]) -> list[np.ndarray]:
+    """Split the points of a series into arrays of successive points (segments), wherever a value is not finite.
 
     A row of an array has the x of a point and its value in each of ``columns``, such as (y,) or (low, high) of the
     series.
@@ -92,8 +93,8 @@ def finite_runs(line: Series, columns: Sequence[Sequence[float]]) -> list[np.nda
     return [points[start:end] for start, end in borders.reshape(-1, 2)]
 
 
-class Frame:
-    """The area of a chart in which its points are drawn, in px, with the ranges and ticks of both axes."""
+class PlotArea:
+    """The rectangle of a chart inside its axes, in px, with the ranges and ticks of both axes."""
 
     def __init__(
         self,
@@ -129,12 +130,12 @@ class Frame:
         self.label_angle = 0.0
 
     @classmethod
-    def of_map(cls, width: float, height: float) -> Frame:
-        """Return a frame without axes around a whole map. Coordinates of points are px from its lower left corner."""
-        frame = cls([], (0.0, height), round(width), round(height), False, False, 0)
-        frame.left, frame.top, frame.right, frame.bottom = 0.0, 0.0, width, height
-        frame.x0, frame.x1, frame.y_ticks, frame.x_ticks, frame.x_labels = 0.0, width, [], [], []
-        return frame
+    def of_map(cls, width: float, height: float) -> PlotArea:
+        """Return a plot area around a whole map, without axes; coordinates are px from its lower left corner."""
+        area = cls([], (0.0, height), round(width), round(height), False, False, 0)
+        area.left, area.top, area.right, area.bottom = 0.0, 0.0, width, height
+        area.x0, area.x1, area.y_ticks, area.x_ticks, area.x_labels = 0.0, width, [], [], []
+        return area
 
     def name_categories(self, names: Sequence[str], angle: float, widest: float) -> None:
         """Label the x axis with names instead of numbers, rotated by ``angle`` degrees.
@@ -235,15 +236,15 @@ def count_legend_rows(lines: Sequence[Series], width: float) -> int:
     return len({y for _, y, _ in place_legend(lines, width, 0.0)})
 
 
-def distinct_dots(frame: Frame, line: Series) -> np.ndarray:
+def distinct_dots(area: PlotArea, line: Series) -> np.ndarray:
     """Return the indices of the points of a scatter plot to draw, ascending: at most `MOST_DOTS`.
 
-    Of finite points at the same place of a grid, the last is drawn. The grid is as fine as that number allows: its
-    cells are at least a quarter of a px wide.
+    Of finite points in the same cell of a grid, the last is drawn. Cells are a quarter of a px wide, or wider if more
+    than `MOST_DOTS` cells would have a point.
     """
     xs, ys = np.asarray(line.x, float), np.asarray(line.y, float)
     finite_points = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
-    columns, rows = frame.x(xs[finite_points]), frame.y(ys[finite_points])
+    columns, rows = area.x(xs[finite_points]), area.y(ys[finite_points])
     cell_px = 0.25
     while True:
         cells = np.floor(columns / cell_px).astype(np.int64) * 1_000_003 + np.floor(rows / cell_px).astype(np.int64)

@@ -1,7 +1,7 @@
-"""A chart as Bokeh figures, drawn inside the frames of its picture.
+"""The plot areas of a chart as Bokeh figures.
 
-Every figure has the size, the frame, the ranges, the ticks and the fonts of the picture, so that nothing moves when a
-figure replaces the picture. The user can hover, select and zoom; the button for a reset restores the ranges.
+Every figure has the size, the plot area, the ranges, the ticks and the fonts of the picture, so that nothing moves when
+a figure replaces the picture.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from workbench.views.charts.description import (
     SIZE,
     Series,
     distinct_dots,
-    finite_runs,
     labels,
+    split_at_gaps,
 )
 from workbench.views.charts.static import Panel
 from workbench.views.drawing import FONT_FAMILY
@@ -59,42 +59,42 @@ _SIZES = {"circle": 7.0, "square": 6.05, "triangle": 7.1, "diamond": 8.2}  # px,
 
 
 def figure_of(panel: Panel) -> Plot:
-    """Return a Bokeh figure of a frame of a chart, in colours for a light background.
+    """Return a Bokeh figure of a panel of a chart, in colours for a light background.
 
     The sources of the series number i are named "marks i", "line i", "band i", and "ends i" (of single intervals).
     """
-    frame = panel.frame
+    area = panel.area
     figure = Plot(
         width=round(panel.width),
         height=round(panel.height),
-        x_range=Range1d(frame.x0, frame.x1, reset_start=frame.x0, reset_end=frame.x1),
-        y_range=Range1d(frame.y0, frame.y1, reset_start=frame.y0, reset_end=frame.y1),
-        min_border_left=round(frame.left),
-        min_border_right=round(panel.width - frame.right),
-        min_border_top=round(frame.top),
-        min_border_bottom=round(panel.height - frame.bottom),
+        x_range=Range1d(area.x0, area.x1, reset_start=area.x0, reset_end=area.x1),
+        y_range=Range1d(area.y0, area.y1, reset_start=area.y0, reset_end=area.y1),
+        min_border_left=round(area.left),
+        min_border_right=round(panel.width - area.right),
+        min_border_top=round(area.top),
+        min_border_bottom=round(panel.height - area.bottom),
         background_fill_color=None,
         border_fill_color=None,
         outline_line_color=None,
         toolbar_location=None,  # the page has buttons of its own
         title=None,
     )
-    if frame.y_ticks:
+    if area.y_ticks:
         _add_axes(figure, panel)
     hovered = [
         renderer for index, line in enumerate(panel.lines) for renderer in _add_series(figure, panel, line, index)
     ]
     box_select, box_zoom = BoxSelectTool(renderers=hovered, name="select"), BoxZoomTool(name="zoom")
-    can_select = any(line.links for line in panel.lines)
+    can_select = any(line.ids for line in panel.lines)
     tools = [HoverTool(renderers=hovered, tooltips=_TOOLTIP), TapTool(renderers=hovered), ResetTool()]
-    zooms = [box_zoom] if frame.y_ticks else []  # the map below the figure cannot zoom
+    zooms = [box_zoom] if area.y_ticks else []  # the map behind the figure is a picture
     figure.add_tools(*tools, *([box_select] if can_select else []), *zooms)
     figure.toolbar.active_drag = box_select if can_select else box_zoom
     return figure
 
 
 def columns_of(panel: Panel) -> dict[str, dict[str, Any]]:
-    """Return {name of a source: its columns} for all series of a frame."""
+    """Return {name of a source: its columns} for all series of a panel."""
     return {
         f"{kind} {index}": columns
         for index, line in enumerate(panel.lines)
@@ -103,7 +103,7 @@ def columns_of(panel: Panel) -> dict[str, dict[str, Any]]:
 
 
 def _add_axes(figure: Plot, panel: Panel) -> None:
-    frame = panel.frame
+    area = panel.area
     font = {"major_label_text_font": FONT_FAMILY, "major_label_text_font_size": f"{SIZE:g}px"}
     look: dict[str, Any] = {
         **font,
@@ -114,17 +114,17 @@ def _add_axes(figure: Plot, panel: Panel) -> None:
         "minor_tick_line_color": None,
     }
     x_axis = LinearAxis(
-        ticker=FixedTicker(ticks=[tick for tick, _ in frame.shown_labels()]),
-        major_label_overrides=_overrides(frame.shown_labels()),
-        major_label_orientation=math.radians(frame.label_angle) if frame.label_angle else "horizontal",
+        ticker=FixedTicker(ticks=[tick for tick, _ in area.shown_labels()]),
+        major_label_overrides=_overrides(area.shown_labels()),
+        major_label_orientation=math.radians(area.label_angle) if area.label_angle else "horizontal",
         major_tick_out=4,
         major_label_standoff=4,
         name="x axis",
         **look,
     )
     y_axis = LinearAxis(
-        ticker=FixedTicker(ticks=frame.y_ticks),
-        major_label_overrides=_overrides(zip(frame.y_ticks, labels(frame.y_ticks), strict=True)),
+        ticker=FixedTicker(ticks=area.y_ticks),
+        major_label_overrides=_overrides(zip(area.y_ticks, labels(area.y_ticks), strict=True)),
         major_tick_out=0,
         major_label_standoff=6,
         name="y axis",
@@ -195,7 +195,7 @@ def _add_selectable(figure: Plot, source: ColumnDataSource, glyph: Any, index: i
         nonselection_glyph=others,
         muted_glyph=others.clone(),  # while only points of other series are selected
         name=f"series {index}",
-        level="annotation",  # marks on the edge of the frame are drawn whole
+        level="annotation",  # marks at the edge are not cut
     )
 
 
@@ -204,13 +204,11 @@ def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
     xs, ys = np.asarray(line.x, float), np.asarray(line.y, float)
     points = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
     if line.shape == DOTS:
-        points = distinct_dots(panel.frame, line)
+        points = distinct_dots(panel.area, line)
     elif line.shape == LINE and len(points) > _MOST_HOVERED:  # the line is drawn whole
         points = points[np.linspace(0, len(points) - 1, _MOST_HOVERED).astype(np.int64)]
     marks: dict[str, Any] = {"x": xs[points], "y": ys[points], "text": _texts(line, points.tolist())}
-    marks |= {
-        kind: [list(map(int, numbers[point])) for point in points.tolist()] for kind, numbers in line.links.items()
-    }
+    marks |= {kind: [list(map(int, numbers[point])) for point in points.tolist()] for kind, numbers in line.ids.items()}
     if line.shape == AREAS:
         return {MARKS: marks | {"size": np.asarray(line.sizes, float)[points]}}
     if line.shape == BARS:
@@ -220,7 +218,7 @@ def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
     if line.shape == LINE:
         columns[LINES] = {"x": xs, "y": ys}
     if line.low is not None and line.high is not None:
-        runs = finite_runs(line, (line.low, line.high))
+        runs = split_at_gaps(line, (line.low, line.high))
         x, low, high = np.array([run[0] for run in runs if len(run) == 1]).reshape(-1, 3).T
         columns[ENDS] = {"x": x, "low": low, "high": high}
         if len(runs) == 1 and len(runs[0]) > 1:  # quicker to draw, but without gaps

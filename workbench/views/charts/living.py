@@ -1,6 +1,6 @@
-"""Charts that come alive: in a notebook with a kernel, Bokeh figures replace the frames of a chart's picture.
+"""Interactive charts: in a notebook with a kernel, Bokeh figures replace the plot areas of a chart's picture.
 
-    chart                         shown as the last line of a cell: a picture, which comes alive
+    chart                         shown as the last line of a cell: a picture, which becomes interactive
     view = ChartView(chart)       for a layout of ipywidgets (``view.wire``), or to show other numbers later
     view.feed(other_chart)        the same view shows another chart
 
@@ -27,14 +27,14 @@ import traitlets
 
 from workbench.errors import WorkbenchError
 from workbench.views import palette
-from workbench.views.charts.description import LINE, Series, finite_runs, labels, place_legend
+from workbench.views.charts.description import LINE, Series, labels, place_legend, split_at_gaps
 from workbench.views.charts.static import Chart, Panel
 from workbench.views.notebook import dissect_if_small, in_notebook
 from workbench.views.player.embed import module_name, new_id, packed_module
 from workbench.views.player.once import LoadedOnce
 
-LONG = 4_000  # points of a line, as in chart.js
-NARROWEST = 320  # px, the least width to which charts are fitted
+LONG = 4_000  # lines with more points are sent as binary columns, and thinned in the page (chart.js)
+NARROWEST = 240  # px, the least width to which charts are fitted
 
 _wires_by_cell: dict[str, tuple[str, list[Wire]]] = {}  # cell -> (its execution, the wires of its charts)
 
@@ -69,13 +69,13 @@ class Wire(LoadedOnce):
     player = traitlets.Unicode().tag(sync=True)
 
     def close(self) -> None:
-        """Close the connection, and that of the layout which every widget has."""
+        """Close this widget and its ``layout``, which is a widget of its own that would stay open."""
         self.layout.close()
         super().close()
 
 
 class ChartView:
-    """A chart that is shown once; `feed` then shows other numbers in it.
+    """One display of a chart, which `feed` can replace by another chart.
 
     The attribute ``wire`` is the widget to use in a layout of ipywidgets; ``chart`` is the chart that is shown now.
     """
@@ -98,8 +98,8 @@ class ChartView:
         return f'<div data-chart="{self.wire.holder}">{self.chart.to_image_html()}</div>'
 
     def feed(self, chart: Chart) -> None:
-        """Show another chart. If it has the same series, the figures remain and only get other numbers."""
-        is_other = _outline(chart) != _outline(self.chart)
+        """Replace the displayed chart. If its plot areas and series are alike, only the data of the figures change."""
+        is_other = _figure_key(chart) != _figure_key(self.chart)
         self.chart = chart
         if not self.wire.holder:
             self.wire.picture = chart.to_html()
@@ -116,7 +116,7 @@ class ChartView:
         is_long = _has_long_lines(chart)
         data = [_panel_data(panel, buffers) for panel in chart.panels] if is_long else []
         message = {"kind": "figure", **chart_entry(chart), "natural": self.chart.width, "data": data}
-        self.wire.send(message, [packed_items(chart, has_long_lines=not is_long), *buffers])
+        self.wire.send(message, [packed_items(chart, includes_long_lines=not is_long), *buffers])
 
     def close(self) -> None:
         """Close the connection to the browser. The picture remains in the page."""
@@ -131,7 +131,7 @@ class ChartView:
         elif wanted == "player":
             self.wire.send({"kind": "player"}, [base64.b64decode(packed_module())])
         elif wanted == "run" and self.chart.open_run is not None:
-            self.wire.send(*_opened(self.chart, int(request["number"])))
+            self.wire.send(*_run_message(self.chart, int(request["number"])))
 
 
 def _has_long_lines(chart: Chart) -> bool:
@@ -139,7 +139,7 @@ def _has_long_lines(chart: Chart) -> bool:
 
 
 def displayed_html(chart: Chart) -> str:
-    """Return the picture of a chart as HTML for the output of a cell; in a notebook, it also comes alive."""
+    """Return the picture of a chart as HTML for the output of a cell; in a notebook, it becomes interactive."""
     picture = chart.to_image_html()
     if not in_notebook() or not chart.panels:
         return picture
@@ -172,10 +172,10 @@ def fit(chart: Chart, width: int) -> Chart:
     return fitted
 
 
-def packed_items(chart: Chart, has_long_lines: bool = True) -> bytes:
-    """Return the figures of a chart's frames as JSON documents for BokehJS: a list, compressed with gzip.
+def packed_items(chart: Chart, includes_long_lines: bool = True) -> bytes:
+    """Return the figures of a chart's panels as JSON documents for BokehJS: a list, compressed with gzip.
 
-    ``has_long_lines``: False leaves lines with many points empty.
+    ``includes_long_lines``: False: lines with more than `LONG` points are empty.
     """
     from bokeh.embed import json_item
 
@@ -184,7 +184,7 @@ def packed_items(chart: Chart, has_long_lines: bool = True) -> bytes:
     items = []
     for panel in chart.panels:
         figure = figure_of(panel)
-        for source in [] if has_long_lines else [renderer.data_source for renderer in figure.renderers]:
+        for source in [] if includes_long_lines else [renderer.data_source for renderer in figure.renderers]:
             if len(source.data.get("x", ())) > LONG:
                 source.data = {name: [] for name in source.data}
         items.append(json_item(figure))
@@ -192,7 +192,7 @@ def packed_items(chart: Chart, has_long_lines: bool = True) -> bytes:
 
 
 def chart_entry(chart: Chart) -> dict[str, Any]:
-    """Return what a living chart shows outside of its frames, and the positions of the frames, as JSON values."""
+    """Return what an interactive chart shows outside of its plot areas, and their positions, as JSON values."""
     colours = {line.colour_at(index) for panel in chart.panels for index, line in enumerate(panel.lines)}
     colours |= {palette.TEXT, palette.OUTLINE, palette.GRID, palette.BACKGROUND}
     return {
@@ -206,42 +206,42 @@ def chart_entry(chart: Chart) -> dict[str, Any]:
 
 
 def _panel_entry(panel: Panel) -> dict[str, Any]:
-    places = place_legend(panel.lines, panel.width, panel.frame.legend_y)
+    places = place_legend(panel.lines, panel.width, panel.area.legend_y)
     legend = [
         [x + panel.x, y + panel.y, width, line.name] for (x, y, width), line in zip(places, panel.lines, strict=False)
     ]
-    tools = [panel.x + panel.frame.right, panel.y + panel.frame.top - 21]
+    tools = [panel.x + panel.area.right, panel.y + panel.area.top - 21]
     return {"x": panel.x, "y": panel.y, "legend": legend, "tools": tools}
 
 
-def _outline(chart: Chart) -> list[Any]:
-    """Return what must be equal for two charts to have the same figures with other numbers."""
-    outline = []
+def _figure_key(chart: Chart) -> list[Any]:
+    """Return a key of a chart's figures: if keys are equal, only the data of the figures have to be replaced."""
+    key = []
     for panel in chart.panels:
-        frame = panel.frame
-        area = [round(value) for value in (frame.left, frame.top, frame.right, frame.bottom)]
-        outline.append([area, [(line.name, line.shape, line.colour, _count_gaps(line)) for line in panel.lines]])
-    return outline
+        area = panel.area
+        sides = [round(value) for value in (area.left, area.top, area.right, area.bottom)]
+        key.append([sides, [(line.name, line.shape, line.colour, _band_form(line)) for line in panel.lines]])
+    return key
 
 
-def _count_gaps(line: Series) -> int:
-    """Return a number for the form of a band: -1 without a band, 0 if it has no gap, else 1."""
+def _band_form(line: Series) -> str:
+    """Return how the band of a series is drawn: "none", "whole" or "with gaps"."""
     if line.low is None or line.high is None:
-        return -1
-    return int(len(finite_runs(line, (line.low, line.high))) != 1)
+        return "none"
+    return "whole" if len(split_at_gaps(line, (line.low, line.high))) == 1 else "with gaps"
 
 
 def _panel_data(panel: Panel, buffers: list[bytes]) -> dict[str, Any]:
-    """Return the ranges, ticks and columns of a frame; columns of numbers are appended to ``buffers``."""
+    """Return the ranges, ticks and columns of a panel; columns of numbers are appended to ``buffers``."""
     from workbench.views.charts.figure import columns_of
 
-    frame = panel.frame
+    area = panel.area
     sources = {
         name: {column: _column_entry(values, buffers) for column, values in columns.items()}
         for name, columns in columns_of(panel).items()
     }
-    ticks = {"x axis": frame.shown_labels(), "y axis": [*zip(frame.y_ticks, labels(frame.y_ticks), strict=True)]}
-    return {"frame": {"x": [frame.x0, frame.x1], "y": [frame.y0, frame.y1], "ticks": ticks}, "sources": sources}
+    ticks = {"x axis": area.shown_labels(), "y axis": [*zip(area.y_ticks, labels(area.y_ticks), strict=True)]}
+    return {"frame": {"x": [area.x0, area.x1], "y": [area.y0, area.y1], "ticks": ticks}, "sources": sources}
 
 
 def _column_entry(values: Any, buffers: list[bytes]) -> Any:
@@ -251,8 +251,8 @@ def _column_entry(values: Any, buffers: list[bytes]) -> Any:
     return [_column_entry(value, buffers) if isinstance(value, np.ndarray) else value for value in values]
 
 
-def _opened(chart: Chart, number: int) -> tuple[dict[str, Any], list[bytes]]:
-    """Return the message to the page with a run that the user opens; ``number``: in the links of the series."""
+def _run_message(chart: Chart, number: int) -> tuple[dict[str, Any], list[bytes]]:
+    """Return the message to the page with a run that the user opens; ``number``: the run's id in the series."""
     from workbench.views.player.payload import pack
     from workbench.views.seeing import see
 

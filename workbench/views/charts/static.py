@@ -25,28 +25,31 @@ from workbench.views.charts.description import (
     LINE,
     MOST_MARKS,
     SIZE,
-    Frame,
+    PlotArea,
     Series,
     check_series,
     count_legend_rows,
     distinct_dots,
-    finite_runs,
     labels,
     place_legend,
+    split_at_gaps,
 )
 from workbench.views.drawing import Drawing, text_width
 
 SPREAD = 0.3  # share of a category's width over which the points of its series are distributed
 TURN = 30.0  # angle in degrees of category names that are too long to be horizontal
-PER_PX = 4  # points of a line for each px of its chart, from which on only extremes are drawn
+PER_PX = 4  # lines with more points for each px of width are thinned
 P = ParamSpec("P")
 
 
 class Panel(NamedTuple):
-    """One frame of a chart with its series; ``x``, ``y``: the upper left corner of its chart in px."""
+    """A plot area with its series and axes.
+
+    ``x``, ``y``: the upper left corner of the panel in the whole chart; ``width``, ``height``: its size; in px.
+    """
 
     lines: tuple[Series, ...]
-    frame: Frame
+    area: PlotArea
     width: float
     height: float
     x: float = 0.0
@@ -55,13 +58,13 @@ class Panel(NamedTuple):
 
 @dataclass(repr=False)
 class Chart(Drawing):
-    """A drawing of series in one or more frames, which a notebook with a kernel replaces by Bokeh figures.
+    """A drawing of series in one or more panels. A notebook with a kernel draws their plot areas with Bokeh.
 
-    panels: the frames with their series.
-    drawn: indices of the items inside frames, and of tick labels: the items that Bokeh draws in a living chart.
+    panels: the plot areas with their series.
+    drawn: indices of the items in plot areas, and of tick labels: what Bokeh draws in an interactive chart.
     subject: what the chart shows, such as a sweep or a run. Charts and players with the same subject share what the
         user selects; "" means that they do not.
-    open_run: a function that returns (caption, run) of a run, given its number in the links of a series, or None.
+    open_run: a function that returns (caption, run) of a run, given its id in a series, or None.
     resized: a function that returns the same chart with another width, or None.
     """
 
@@ -72,7 +75,7 @@ class Chart(Drawing):
     resized: Callable[[int], Chart] | None = field(default=None, compare=False)
 
     def add(self, other: Drawing, x: float, y: float) -> None:
-        """Add all items of another drawing, moved by (x, y) px; the frames of another chart stay frames."""
+        """Add all items of another drawing, moved by (x, y) px; the panels of a chart remain panels."""
         if isinstance(other, Chart):
             self.drawn |= {index + len(self.items) for index in other.drawn}
             self.panels += [panel._replace(x=panel.x + x, y=panel.y + y) for panel in other.panels]
@@ -80,7 +83,7 @@ class Chart(Drawing):
 
     @contextmanager
     def drawn_by_bokeh(self) -> Iterator[None]:
-        """Mark all items that are added meanwhile as items that Bokeh draws in a living chart."""
+        """Mark all items that are added meanwhile as items that Bokeh draws in an interactive chart."""
         first = len(self.items)
         yield
         self.drawn |= set(range(first, len(self.items)))
@@ -91,9 +94,9 @@ class Chart(Drawing):
         return Drawing(self.width, self.height, self.title, items, self.is_dark)
 
     def to_bokeh(self) -> Any:
-        """Return the chart as a Bokeh model: a figure, or a grid of figures for several frames.
+        """Return the chart as a Bokeh model: a figure, or a column of figures if the chart has several panels.
 
-        Titles and notes that stand outside the frames are not part of it.
+        Titles, legends, axis labels and notes are not part of it.
         """
         from bokeh.layouts import column
 
@@ -150,8 +153,8 @@ def line_chart(
     Raises ParameterError if the lists of a series differ in length.
     """
     lines = [check_series(item) for item in series]
-    frame = Frame(lines, y_range, width, height, bool(title), bool(note), count_legend_rows(lines, width))
-    return _draw_chart(lines, frame, title, x_label, y_label, note, width, height)
+    area = PlotArea(lines, y_range, width, height, bool(title), bool(note), count_legend_rows(lines, width))
+    return _draw_chart(lines, area, title, x_label, y_label, note, width, height)
 
 
 @resizable
@@ -168,8 +171,8 @@ def category_chart(
 ) -> Chart:
     """Return a chart with named categories on the x axis. The ``x`` values of the series are indices of ``names``.
 
-    The points of all series for one name are drawn side by side, without lines between points. Bars are drawn at the
-    same place, one on the other, as their ``base`` states.
+    The points of all series for one name are drawn side by side, without lines between points. Bars of one name are
+    stacked; their ``base`` is the lower end of each bar.
     """
     lines = [check_series(item) for item in series]
     if not any(line.shape == BARS for line in lines):
@@ -179,9 +182,9 @@ def category_chart(
     widest_name_px = max((text_width(name, SIZE) for name in names), default=0)
     is_numbered = all(name.isdigit() for name in names)  # labels without room are left out
     angle = 0.0 if is_numbered or widest_name_px <= available_px else TURN
-    frame = Frame(lines, None, width, height, bool(title), bool(note), count_legend_rows(lines, width))
-    frame.name_categories(names, angle, widest_name_px)
-    return _draw_chart(lines, frame, title, x_label, y_label, note, width, height)
+    area = PlotArea(lines, None, width, height, bool(title), bool(note), count_legend_rows(lines, width))
+    area.name_categories(names, angle, widest_name_px)
+    return _draw_chart(lines, area, title, x_label, y_label, note, width, height)
 
 
 def _shift_apart(line: Series, offset: float) -> Series:
@@ -192,9 +195,9 @@ def _shift_apart(line: Series, offset: float) -> Series:
         name: None if values is None else _interleave(values, gap) for name, values in columns.items()
     }
     tooltips = _interleave(line.tooltips, [""] * len(line.tooltips)) if line.tooltips else ()
-    links = {kind: _interleave(numbers, [()] * len(numbers)) for kind, numbers in line.links.items()}
+    ids = {kind: _interleave(numbers, [()] * len(numbers)) for kind, numbers in line.ids.items()}
     xs = _interleave([x + offset for x in line.x], gap)
-    return replace(line, x=xs, tooltips=tooltips, links=links, **spread)
+    return replace(line, x=xs, tooltips=tooltips, ids=ids, **spread)
 
 
 def _interleave(values: Sequence[Any], gaps: Sequence[Any]) -> list[Any]:
@@ -219,12 +222,12 @@ def steps_chart(
             visible = _visible_steps(np.asarray(times_s, float) * width / end_s, np.asarray(values, float))
             xs, ys = (np.repeat(np.asarray(column, float)[visible], 2).tolist() for column in (times_s, values))
             series.append(Series(name, [*xs[1:], end_s], ys, colour=colour, marks=False))
-    frame = Frame(series, None, width, height, False, False, count_legend_rows(series, width))
+    area = PlotArea(series, None, width, height, False, False, count_legend_rows(series, width))
     if all(value == int(value) for line in series for value in line.y):  # counts are whole numbers
-        frame.y_ticks = [tick for tick in frame.y_ticks if tick == int(tick)]
-    drawing = _draw_chart(series, frame, "", "time (s)", y_label, "", width, height)
-    cursor = frame.x(min(max(time_s, frame.x0), frame.x1))
-    drawing.segment(cursor, frame.top, cursor, frame.bottom, colour=palette.TEXT, width=1.2)
+        area.y_ticks = [tick for tick in area.y_ticks if tick == int(tick)]
+    drawing = _draw_chart(series, area, "", "time (s)", y_label, "", width, height)
+    cursor = area.x(min(max(time_s, area.x0), area.x1))
+    drawing.segment(cursor, area.top, cursor, area.bottom, colour=palette.TEXT, width=1.2)
     return drawing
 
 
@@ -232,7 +235,7 @@ def _visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the indices of the steps of a step line that are drawn, ascending.
 
     In each column of pixels, the step with the largest value and the last step are drawn. ``columns``: the x position
-    of each step in whole px. ``values``: the value of each step.
+    of each step in px. ``values``: the value of each step.
     """
     pixel = np.floor(columns).astype(np.int64)
     by_value = np.lexsort((values, pixel))
@@ -242,7 +245,7 @@ def _visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def _draw_chart(
     lines: list[Series],
-    frame: Frame,
+    area: PlotArea,
     title: str,
     x_label: str,
     y_label: str,
@@ -251,46 +254,46 @@ def _draw_chart(
     height: int,
 ) -> Chart:
     chart = Chart(width, height, title=title or y_label)
-    chart.panels.append(Panel(tuple(lines), frame, width, height))
+    chart.panels.append(Panel(tuple(lines), area, width, height))
     if title:
         chart.text(14, 22, title, size=14, bold=True)
     with chart.drawn_by_bokeh():
-        _draw_axes(chart, frame)
-    label_y = height - (34 if frame.has_note else 18)
-    chart.text((frame.left + frame.right) / 2, label_y + 5, x_label, size=SIZE + 1, anchor="middle")
-    chart.text(8 + SIZE, (frame.top + frame.bottom) / 2, y_label, size=SIZE + 1, anchor="middle", turn=90)
+        _draw_axes(chart, area)
+    label_y = height - (34 if area.has_note else 18)
+    chart.text((area.left + area.right) / 2, label_y + 5, x_label, size=SIZE + 1, anchor="middle")
+    chart.text(8 + SIZE, (area.top + area.bottom) / 2, y_label, size=SIZE + 1, anchor="middle", turn=90)
     with chart.drawn_by_bokeh():
         for index, line in enumerate(lines):
-            _draw_band(chart, frame, line, line.colour_at(index))
+            _draw_band(chart, area, line, line.colour_at(index))
         for index, line in enumerate(lines):
-            _SHAPES[line.shape](chart, frame, line, index)
-    _draw_legend(chart, frame, lines)
+            _SHAPES[line.shape](chart, area, line, index)
+    _draw_legend(chart, area, lines)
     if note:
         chart.text(14, height - 9, note, size=SIZE - 1, colour=palette.FAINT_TEXT)
     return chart
 
 
-def _draw_axes(drawing: Drawing, frame: Frame) -> None:
-    for value, label in zip(frame.y_ticks, labels(frame.y_ticks), strict=True):
-        y = frame.y(value)
-        drawing.segment(frame.left, y, frame.right, y, colour=palette.GRID, width=1)
-        drawing.text(frame.left - 6, y + 0.36 * SIZE, label, size=SIZE, anchor="end")
-    drawing.segment(frame.left, frame.bottom, frame.right, frame.bottom, colour=palette.OUTLINE, width=1)
-    shown_labels = dict(frame.shown_labels())
-    for value in frame.x_ticks:
-        x, y, label = frame.x(value), frame.bottom + 6 + SIZE, shown_labels.get(value, "")
-        drawing.segment(x, frame.bottom, x, frame.bottom + 4, colour=palette.OUTLINE, width=1)
-        if frame.label_angle:
-            drawing.text(x + 4, y, label, size=SIZE, anchor="end", turn=frame.label_angle)
+def _draw_axes(drawing: Drawing, area: PlotArea) -> None:
+    for value, label in zip(area.y_ticks, labels(area.y_ticks), strict=True):
+        y = area.y(value)
+        drawing.segment(area.left, y, area.right, y, colour=palette.GRID, width=1)
+        drawing.text(area.left - 6, y + 0.36 * SIZE, label, size=SIZE, anchor="end")
+    drawing.segment(area.left, area.bottom, area.right, area.bottom, colour=palette.OUTLINE, width=1)
+    shown_labels = dict(area.shown_labels())
+    for value in area.x_ticks:
+        x, y, label = area.x(value), area.bottom + 6 + SIZE, shown_labels.get(value, "")
+        drawing.segment(x, area.bottom, x, area.bottom + 4, colour=palette.OUTLINE, width=1)
+        if area.label_angle:
+            drawing.text(x + 4, y, label, size=SIZE, anchor="end", turn=area.label_angle)
         else:
             drawing.text(x, y, label, size=SIZE, anchor="middle")
 
 
-def _draw_band(drawing: Drawing, frame: Frame, line: Series, colour: str) -> None:
+def _draw_band(drawing: Drawing, area: PlotArea, line: Series, colour: str) -> None:
     if line.low is None or line.high is None:
         return
-    for run in finite_runs(line, (line.low, line.high)):
-        x, low, high = frame.x(run[:, 0]), frame.y(run[:, 1]), frame.y(run[:, 2])
+    for run in split_at_gaps(line, (line.low, line.high)):
+        x, low, high = area.x(run[:, 0]), area.y(run[:, 1]), area.y(run[:, 2])
         if len(run) == 1:
             drawing.segment(float(x[0]), float(low[0]), float(x[0]), float(high[0]), colour=colour, width=1.2)
             continue
@@ -316,12 +319,12 @@ def _thin_line(points: np.ndarray, width: float) -> np.ndarray:
     return points[np.unique(np.concatenate([ends, extremes]))]
 
 
-def _draw_line(drawing: Drawing, frame: Frame, line: Series, index: int) -> None:
+def _draw_line(drawing: Drawing, area: PlotArea, line: Series, index: int) -> None:
     colour = line.colour_at(index)
     marker = palette.SERIES_MARKERS[index % len(palette.SERIES_MARKERS)]
     tooltips = {x: text for x, text in zip(line.x, line.tooltips, strict=False) if text}
-    for run in finite_runs(line, (line.y,)):
-        points_px = np.column_stack([frame.x(run[:, 0]), frame.y(run[:, 1])])
+    for run in split_at_gaps(line, (line.y,)):
+        points_px = np.column_stack([area.x(run[:, 0]), area.y(run[:, 1])])
         if len(run) > 1:
             thinned = _thin_line(points_px, drawing.width).tolist()
             drawing.polyline([(x, y) for x, y in thinned], colour=colour, width=1.8)
@@ -330,33 +333,33 @@ def _draw_line(drawing: Drawing, frame: Frame, line: Series, index: int) -> None
                 drawing.marker(marker, x, y, 3.4, colour, palette.BACKGROUND, 0.8, tooltips.get(tooltip_x, ""))
 
 
-def _draw_dots(drawing: Drawing, frame: Frame, line: Series, index: int) -> None:
-    drawn = distinct_dots(frame, line)
+def _draw_dots(drawing: Drawing, area: PlotArea, line: Series, index: int) -> None:
+    drawn = distinct_dots(area, line)
     xs, ys = (np.asarray(column, float)[drawn] for column in (line.x, line.y))
-    drawing.circles(np.column_stack([frame.x(xs), frame.y(ys)]), 2.6, fill=line.colour_at(index), opacity=0.75)
+    drawing.circles(np.column_stack([area.x(xs), area.y(ys)]), 2.6, fill=line.colour_at(index), opacity=0.75)
 
 
-def _draw_bars(drawing: Drawing, frame: Frame, line: Series, index: int) -> None:
-    half_px = 0.5 * BAR * (frame.x(1.0) - frame.x(0.0))
+def _draw_bars(drawing: Drawing, area: PlotArea, line: Series, index: int) -> None:
+    half_px = 0.5 * BAR * (area.x(1.0) - area.x(0.0))
     bases = line.base or [0.0] * len(line.x)
     tooltips = line.tooltips or [""] * len(line.x)
     for x, base, top, tooltip in zip(line.x, bases, line.y, tooltips, strict=True):
-        left, right = frame.x(x) - half_px, frame.x(x) + half_px
-        corners = [(left, frame.y(base)), (right, frame.y(base)), (right, frame.y(top)), (left, frame.y(top))]
+        left, right = area.x(x) - half_px, area.x(x) + half_px
+        corners = [(left, area.y(base)), (right, area.y(base)), (right, area.y(top)), (left, area.y(top))]
         drawing.polygon(corners, fill=line.colour_at(index), tooltip=tooltip)
 
 
-_SHAPES: dict[str, Callable[[Drawing, Frame, Series, int], None]] = {
+_SHAPES: dict[str, Callable[[Drawing, PlotArea, Series, int], None]] = {
     LINE: _draw_line,
     DOTS: _draw_dots,
     BARS: _draw_bars,
-    AREAS: lambda drawing, frame, line, index: None,
+    AREAS: lambda drawing, area, line, index: None,
 }
 
 
-def _draw_legend(drawing: Drawing, frame: Frame, lines: Sequence[Series]) -> None:
+def _draw_legend(drawing: Drawing, area: PlotArea, lines: Sequence[Series]) -> None:
     for index, (line, (x, y, _)) in enumerate(
-        zip(lines, place_legend(lines, drawing.width, frame.legend_y), strict=False)
+        zip(lines, place_legend(lines, drawing.width, area.legend_y), strict=False)
     ):
         colour = line.colour_at(index)
         marker = palette.SERIES_MARKERS[index % len(palette.SERIES_MARKERS)]

@@ -53,7 +53,7 @@ class SweepPage {
     if (this.player) this.player.feed(payload)
     else this.player = mount(document.querySelector(".wb-sweep-player"), payload)
     for (const chart of this.live)
-      chart.takeSelection({ subject: chart.chart.subject, from: null, selected: { runs: new Set([number]) } })
+      chart.applySelection({ subject: chart.chart.subject, from: null, selected: { runs: new Set([number]) } })
   }
 
   // Return the payload of a run: see payload.js and payload.py.

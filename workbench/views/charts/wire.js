@@ -1,4 +1,4 @@
-// The widget that brings a chart to life; see living.py. This text is appended to chart.js.
+// The widget of an interactive chart; see living.py. This text is appended to chart.js.
 
 const holderOf = async (name) => {
   for (let waited = 0; waited < 200; waited++) {
@@ -20,7 +20,7 @@ class ChartWire {
     this.sizes = new ResizeObserver(() => this.fit())
   }
 
-  // Ask the kernel; return its next answer of this kind.
+  // Send a request to the kernel; return its next answer of this kind.
   ask(kind, more = {}) {
     return new Promise((done) => {
       this.answers.set(kind, done)
@@ -56,7 +56,7 @@ class ChartWire {
     if (this.isGone) this.live.dispose()
   }
 
-  // Ask for another width if the page has become narrower than the chart, or wider again.
+  // Request a chart of another width if the page has become narrower than the chart, or wider again.
   fit() {
     const width = this.root.clientWidth
     clearTimeout(this.fitting)
@@ -70,7 +70,7 @@ class ChartWire {
     this.live.feed(message, readColumns(message.data, buffers))
   }
 
-  // Show a player with one of the runs below the chart.
+  // Execute run number `runs[at]` of the table again, and show it in a player below the chart.
   async openRun(runs, at) {
     if (!this.live.chart.can_open) return
     const bar = this.runBar(runs, at)
@@ -154,7 +154,7 @@ function readColumns(data, buffers) {
 
 function startWire(model, root) {
   const wire = new ChartWire(model, root)
-  wire.start().catch((error) => console.error("a chart of the workbench stays a picture:", error))
+  wire.start().catch((error) => console.error("workbench: the interactive chart could not be loaded, so its picture stays:", error))
   return wire
 }
 

@@ -37,7 +37,7 @@ from workbench.views.seeing import NODE_LOOK
 MAGIC = b"wbp1"
 FEW = 64  # rows; a column with at most this many is always sent in full
 TICKS = (1 << 32) - 2
-COMPACT_TICKS, COMPACT_STEPS = (1 << 16) - 2, 500  # of a run in a page with many runs
+COMPACT_TICKS, COMPACT_STEPS = (1 << 16) - 2, 500  # in a compact payload: the last tick, the most steps of a curve
 LINK_SHADES = 6
 MOVING = frozenset(("packet", "wave", "loss"))
 PAINTED = ("node", "peer", "from", "until", "look", "weight", "path", "text", "low", "high", "lane")
@@ -103,8 +103,8 @@ def pack(
     frames_bytes: dissected frames, as from `dissections.dissect_first`; None: the player shows no bytes.
     now_s: the current time of a run in progress; None for a completed run.
     notes: sentences to show before the notes of ``view``.
-    is_compact: for a page with many runs: times are rounded to 1/65,000 of the duration, and of counters and totals
-        over time only some steps are sent.
+    is_compact: for a page with many runs: times are rounded to 1/65,000 of the duration, and counters and totals
+        over time have fewer steps.
     """
     buffer, columns = Buffer(), view.trace or Columns(view.run.trace)
     panels = _panels(view)

@@ -27,7 +27,8 @@ _CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upp
 def plot(comparison: Comparison, metric: str | None = None, x: str | None = None, width: int | None = None) -> Chart:
     """Draw a metric of each protocol, with 95 % intervals and the conditions of the runs below.
 
-    ``metric``: None draws all metrics that the runs have and that differ, each in a frame of its own. ``x``: the
+    ``metric``: None draws all metrics whose median differs between protocols, or between values of ``x``, by more than
+    a thousandth of the largest median; each has a plot area of its own. ``x``: the
     parameter on the x axis, one of those that the comparison varies; by default the first. If the comparison varies
     none, the protocols are on the x axis. If some runs have no finite value (undelivered readings are infinitely late),
     medians are drawn instead of means. ``width``: in px. Raises ParameterError for an unknown metric or ``x``.
@@ -39,7 +40,7 @@ def plot(comparison: Comparison, metric: str | None = None, x: str | None = None
     metrics = _differing_metrics(comparison, x)
     page_width = width or _GRID_WIDTH
     columns = max(page_width // _LEAST_WIDTH, 1)
-    page = Chart(page_width, 0, title="All metrics that differ")
+    page = Chart(page_width, 0, title="All metrics that differ between protocols or values of x")
     infinite_notes: list[str] = []
     for index, name in enumerate(metrics):
         chart, infinite = _draw_metric(comparison, name, x, page_width // columns, _GRID_HEIGHT)
@@ -50,7 +51,7 @@ def plot(comparison: Comparison, metric: str | None = None, x: str | None = None
 
 
 def _differing_metrics(comparison: Comparison, x: str | None) -> list[str]:
-    """Return the names of the metrics whose medians differ by a thousandth or more, in their usual order."""
+    """Return the names of the metrics whose medians differ by more than a thousandth, in their usual order."""
     differing = []
     for name in SHOWN:
         medians = comparison.summary(name, x)["median"].to_numpy(float) if name in comparison.table.metrics else []
@@ -65,7 +66,7 @@ def _draw_metric(
 ) -> tuple[Chart, list[str]]:
     """Return the chart of one metric, and a note for the protocols that are left out where the metric is infinite."""
     summary = comparison.summary(metric, x)
-    summary = summary.assign(rows=comparison.table.rows_in(summary, ["protocol", *([x] if x else [])]))
+    summary = summary.assign(rows=comparison.table.averaged_rows(summary, ["protocol", *([x] if x else [])]))
     is_finite = bool((summary["finite"] == 1).all())
     average, low_column, high_column = ("mean", "low", "high") if is_finite else ("median", "median_low", "median_high")
     shown_metric = shown_as(metric)
@@ -86,7 +87,8 @@ def _draw_metric(
     else:
         if not np.issubdtype(summary[x].dtype, np.number):
             raise ParameterError(
-                f"plot: the argument `x` is {x!r}, whose values are not numbers; give an axis of numbers, or no `x`"
+                f"plot: the x axis is {x!r}, whose values are not numbers; "
+                "give as `x` a numeric parameter that the comparison varies"
             )
         groups = list(summary.groupby("protocol", sort=False))
         colours = protocol_colours(comparison)
@@ -96,7 +98,8 @@ def _draw_metric(
         ]
         chart = line_chart(series, x_label=comparison.table.name_of(x), **chart_options)
     infinite = [name for name, rows in summary.groupby("protocol", sort=False) if np.isinf(rows[average]).any()]
-    return chart, [f"not drawn where it is infinite: {', '.join(infinite)}."] if infinite else []
+    note = f"infinite values are not drawn; protocols with such values: {', '.join(infinite)}."
+    return chart, [note] if infinite else []
 
 
 def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: float = 0.95) -> Drawing:
@@ -167,8 +170,8 @@ def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale:
         f"{protocol}: {value:.4g}, 95 % from {low:.4g} to {high:.4g}, {runs} runs"
         for protocol, value, low, high, runs in zip(rows["protocol"], middles, lows, highs, rows["runs"], strict=True)
     ]
-    links = {"runs": rows["rows"].tolist()}
-    return Series(name, [float(value) for value in xs], middles, lows, highs, tooltips, colour, links=links)
+    ids = {"runs": rows["rows"].tolist()}
+    return Series(name, [float(value) for value in xs], middles, lows, highs, tooltips, colour, ids=ids)
 
 
 def add_notes(drawing: AnyDrawing, notes: list[str]) -> AnyDrawing:

@@ -44,9 +44,9 @@ def save_html(
     """Write a page in which sliders choose one of the runs of a sweep, and return its path.
 
     The page has a player, the metrics and the hash of the chosen run. It also has a chart of each of ``metrics``
-    against the parameter ``x``, with a line for each value of ``by``. By default ``x`` is the first parameter with several values.
-    All runs are executed again, because a sweep's table has no traces. ``progress``: as for `Sweep.run`. Raises
-    ParameterError for unknown names, and for a table with more than `MOST_RUNS` runs or without any.
+    against the parameter ``x``, with a line for each value of ``by``. By default ``x`` is the first parameter with
+    several values. All runs are executed again, because a sweep's table has no traces. ``progress``: as for
+    `Sweep.run`. Raises ParameterError for unknown names, and for a table with more than `MOST_RUNS` runs or none.
     """
     path = Path(path)
     page = page_html(table, x, metrics, by, progress)
@@ -60,9 +60,11 @@ def page_html(
 ) -> str:
     """Return the page that `save_html` writes, which describes the arguments."""
     runs = [number for number, row in enumerate(table.rows) if row.error is None]
-    if not runs or len(runs) > MOST_RUNS:
+    if not runs:
+        raise ParameterError("save_html: all runs of this table failed; table.failed states why")
+    if len(runs) > MOST_RUNS:
         raise ParameterError(
-            f"save_html: the table has {len(runs)} runs without an error; a page can have from 1 to {MOST_RUNS}; "
+            f"save_html: the table has {len(runs)} runs; a page can have at most {MOST_RUNS}; "
             "choose fewer values or seeds"
         )
     x = x or next((path for path in table.varied if path != "seed"), "seed")
@@ -101,7 +103,7 @@ def _axes(table: SweepTable) -> list[dict[str, Any]]:
     axes = []
     for path in table.varied:
         texts = frame[path].map(str)
-        values = [str(value) for value in dict.fromkeys(sorted(frame[path]) if _is_sortable(frame[path]) else texts)]
+        values = [str(value) for value in dict.fromkeys(sorted(frame[path]) if _is_numeric(frame[path]) else texts)]
         axes.append({"title": table.name_of(path), "values": values, "at": [values.index(text) for text in texts]})
     if len(set(zip(*(axis["at"] for axis in axes), strict=True))) == len(frame):
         return axes
@@ -109,7 +111,7 @@ def _axes(table: SweepTable) -> list[dict[str, Any]]:
     return [{"title": "run", "values": [str(number) for number in numbers], "at": numbers}]
 
 
-def _is_sortable(column: Any) -> bool:
+def _is_numeric(column: Any) -> bool:
     return column.dtype.kind in "iuf"
 
 

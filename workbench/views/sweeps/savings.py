@@ -193,7 +193,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **options: Any) ->
         "y_range": (0.0, 1.0) if means.is_share(y, summary["mean"]) else None,
         "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds{table.radio_note}",
     }
-    lines = chart_lines(summary, x, by, table.rows_in(summary, (by, x)))
+    lines = chart_lines(summary, x, by, table.averaged_rows(summary, (by, x)))
     return carries_sweep(table, line_chart(lines, **{**defaults, **options}), y)
 
 
@@ -205,7 +205,7 @@ def cost_chart(table: Any, x: str = X, by: str = BY, **options: Any) -> Drawing:
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     cost_table = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     defaults = {"x_label": table.name_of("coverage"), "y_label": _SENT}
-    lines = chart_lines(cost_table, "coverage", by, table.rows_in(cost, (by, x)))
+    lines = chart_lines(cost_table, "coverage", by, table.averaged_rows(cost, (by, x)))
     drawing = line_chart(lines, **{**defaults, **options})
     return carries_sweep(table, drawing, "bytes_sent", "coverage")
 

@@ -23,7 +23,7 @@ def plot(result: SearchResult, width: int = WIDTH, height: int = HEIGHT) -> Char
     trials, paths = result.trials, list(result.best)
     values, is_feasible = trials[result.metric].to_numpy(float), trials["is_feasible"].to_numpy(bool)
     title = result.table.name_of(result.metric)
-    rows = result.table.rows_in(trials, paths)
+    rows = result.table.averaged_rows(trials, paths)
     texts = [
         f"trial {number}: {title} {value:.4g} with "
         + ", ".join(f"{result.table.name_of(path)} {trial[path]}" for path in paths)
@@ -45,7 +45,7 @@ def plot(result: SearchResult, width: int = WIDTH, height: int = HEIGHT) -> Char
                     tooltips=[texts[point] for point in points.tolist()],
                     colour=colour,
                     shape=DOTS,
-                    links={"runs": [rows[point] for point in points.tolist()]},
+                    ids={"runs": [rows[point] for point in points.tolist()]},
                 )
             )
     limit = np.inf if result.is_least else -np.inf

@@ -25,7 +25,7 @@ def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = 
     writes an SVG, PDF or PNG file. Hover over a mark to see its values.
     """
     summary, axis_texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
-    summary = summary.assign(rows=table.rows_in(summary, [by, x] if by else [x]))
+    summary = summary.assign(rows=table.averaged_rows(summary, [by, x] if by else [x]))
     return carries_sweep(table, _draw_chart(summary, x, by, axis_texts), y)
 
 
@@ -35,7 +35,7 @@ def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None
     ``by``: a parameter, each value of which gets its own line.
     """
     summary = table.summary(x, y, by)
-    series = chart_lines(summary, x, by, table.rows_in(summary, [by, x] if by else [x]))
+    series = chart_lines(summary, x, by, table.averaged_rows(summary, [by, x] if by else [x]))
     axis_texts = chart_texts(table.plan, table.varied, x, y, by)
     legend = [{**line, "name": f"{axis_texts.by}: {line['name']}" if by else ""} for line in series]
     return carries_sweep(table, line_chart(legend, x_label=axis_texts.x, y_label=axis_texts.y, note=axis_texts.note), y)
@@ -68,5 +68,5 @@ def _make_series(name: str, rows: pd.DataFrame, xs: list[float], x: str, texts: 
         for value, mean, low, high, runs in zip(*columns, strict=True)
     ]
     means, lows, highs = (rows[column].tolist() for column in ("mean", "low", "high"))
-    links = {"runs": rows["rows"].tolist()}
-    return Series(name, xs, means, lows, highs, [f"{name}; {text}" if name else text for text in tooltips], links=links)
+    ids = {"runs": rows["rows"].tolist()}
+    return Series(name, xs, means, lows, highs, [f"{name}; {text}" if name else text for text in tooltips], ids=ids)

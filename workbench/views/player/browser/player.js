@@ -636,7 +636,7 @@ class Player {
   }
 
   // Show what the user selects in a chart of this run: the paths of messages, or else a node.
-  takeSelection({ subject, from, selected: { paths, nodes } }) {
+  applySelection({ subject, from, selected: { paths, nodes } }) {
     if (from === this || !this.picture || subject != this.picture.subject) return
     if (paths) {
       const layer = this.picture.layers.find((one) => one.of_path)

@@ -44,7 +44,7 @@ function watchThemes(player) {
     themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
     DARK_SYSTEM.addEventListener("change", tell)
     document.addEventListener("workbench-selection", (/** @type {CustomEvent} */ { detail }) => {
-      for (const reference of watching) reference.deref()?.takeSelection(detail)
+      for (const reference of watching) reference.deref()?.applySelection(detail)
     })
   }
   for (const reference of watching) if (!reference.deref()) watching.delete(reference)
