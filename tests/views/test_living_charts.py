@@ -20,7 +20,7 @@ def lines(ys):
     xs = list(range(len(ys)))
     return wb.views.line_chart([{"name": "a", "x": xs, "y": ys}, {"name": "b", "x": xs, "y": [15.0] * len(xs)}])
 """
-SENT, ENERGY, RUN, PLAYER, LINES, LONG = 1, 2, 3, 4, 5, 7  # indices of CELLS
+SENT, ENERGY, RUN, PLAYER, LINES, LONG, COMPARED = 1, 2, 3, 4, 5, 7, 8  # indices of CELLS
 CELLS = (
     SETUP,
     "table.plot('protocol.refresh_s', 'transmissions')",
@@ -30,6 +30,7 @@ CELLS = (
     "view = ChartView(lines([1.0, 2.0, 4.0]))\nipywidgets.VBox([view.wire])",
     "view.feed(lines([3.0, 1.0, 2.0, 49.0]))",
     "lines([(7 * x * x) % 20 for x in range(30_000)])",
+    "wb.compare(scenario, [wb.Flooding(), wb.Gossip()], seeds=2, progress=False).plot()",
     "print(len(comm.get_comm_manager().comms))",
 )
 CHARTS = "[...globalThis.workbenchCharts ?? []].filter((one) => one.shownAt && one.root.isConnected)"
@@ -130,6 +131,28 @@ def test_a_view_in_a_layout_takes_other_numbers_and_keeps_its_figure(notebook):
     assert entry.get_attribute("aria-pressed") == "false"
     visible = f"() => {CHARTS}[0].figures[0].renderers.filter((one) => one.visible).map((one) => one.name)"
     assert set(notebook.page.evaluate(visible)) == {"series 0"}
+
+
+@pytest.mark.family
+def test_frames_of_one_chart_share_the_selection_and_a_click_opens_a_run_of_its_own_point(notebook):
+    run_charts(notebook, COMPARED)
+    opened = f"() => {{ {CHARTS}[0].opened = []; {CHARTS}[0].onTap = (runs) => {CHARTS}[0].opened.push(runs) }}"
+    notebook.page.evaluate(opened)
+    for at in (0, 1):
+        x, y = move_to(notebook, 0, at)
+        notebook.page.mouse.click(x, y)
+        wait(notebook, f"{CHARTS}[0].opened.length == {at + 1}")
+    first, second = notebook.page.evaluate(f"() => {CHARTS}[0].opened")
+    assert len(first) == len(second) == 2 and not {*first} & {*second}
+    # The other frames have the same points.
+    wait(notebook, f"{CHARTS}[0].sources.every((one) => one['marks 0'].selected.indices.join() == '1')")
+
+
+@pytest.mark.family
+def test_a_chart_that_comes_while_the_figure_is_loaded_is_shown(notebook):
+    notebook.run(LINES)
+    notebook.run(LINES + 1)  # perhaps before the figure is there
+    wait(notebook, f"{CHARTS}.length == 1 && {CHARTS}[0].sources[0]['line 0'].data.y.length == 4")
 
 
 @pytest.mark.family

@@ -486,6 +486,12 @@ def test_labs_are_stored_under_names_listed_and_opened(lab):
     gallery_panel.stored.value = "homework-1"
     button_of(gallery_panel, "Open this lab").click()
     assert lab.scenario.seed == seed + 5 and lab._store.path.stem == "homework-1"
+    # An undo would store the scenario of the other lab in this file.
+    lab.undo()
+    assert lab.scenario.seed == seed + 5
+    gallery_panel.name.value = "other"
+    button_of(gallery_panel, "Save under this name").click()
+    assert "a lab is stored under the name other already" in gallery_panel.message.value
 
 
 def test_a_new_scenario_can_be_undone(lab):

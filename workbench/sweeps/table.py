@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from html import escape
@@ -96,6 +97,11 @@ class SweepTable:
         """
         self._check(x, y, by)
         return means.summary(self._frame, x, y, by)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest (16 hex digits) of the points in this table, which is equal for tables with the same rows."""
+        return hashlib.sha256("".join(self._frame["point"]).encode()).hexdigest()[:16]
 
     def averaged_rows(self, groups: pd.DataFrame, columns: Sequence[str]) -> list[list[int]]:
         """Return for each row of ``groups`` the row numbers of this table that belong to it, from 0.

@@ -68,7 +68,7 @@ def carries_sweep(tables: Any, drawing: AnyDrawing, *drawn: str) -> AnyDrawing:
 
 def _open_runs_of(chart: Chart, table: SweepTable) -> None:
     """Let an interactive chart open runs of a sweep's table, and share its selection with other charts of it."""
-    chart.subject = f"sweep {table.plan.point_key(0)} {len(table.plan)}"
+    chart.subject = f"sweep {table.digest}"
     chart.open_run = lambda number: (table.plan.text_of(table.rows[number].number), table.run(number))
 
 

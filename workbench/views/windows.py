@@ -18,7 +18,7 @@ import numpy as np
 from workbench.attributes.keys import key_of
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.views.charts.description import Series
-from workbench.views.charts.living import ChartView
+from workbench.views.charts.living import ChartView, remember, running_cell
 from workbench.views.charts.static import Chart, line_chart, resizable
 from workbench.views.notebook import in_notebook
 from workbench.views.player.embed import new_id
@@ -142,24 +142,27 @@ def chart(following: Any, key: str | None = None) -> Chart | None:
         return drawing
     from IPython.display import HTML, display
 
-    view = ChartView(drawing, new_id())
+    view, cell = ChartView(drawing, new_id()), running_cell()
+    remember(view, cell)
     display_handle = display(HTML(view.to_html()), display_id=True)
     # The thread outlives the cell that started it. Its updates find the output by the output's id. A program that
     # executes a notebook without a page accepts only messages of the running cell.
-    thread = threading.Thread(
-        target=_update_chart, args=(following, key, view, display_handle), name="chart", daemon=True
-    )
+    arguments = (following, key, view, cell, display_handle)
+    thread = threading.Thread(target=_update_chart, args=arguments, name="chart", daemon=True)
     thread.start()
     following.charts.append(thread)
     return None
 
 
-def _update_chart(following: Any, key: str | None, view: ChartView, shown: Any) -> None:
+def _update_chart(following: Any, key: str | None, view: ChartView, cell: str, shown: Any) -> None:
     """Redraw the chart whenever windows of time are added; if drawing fails, print the error and stop.
 
     ``following``: the stream of windows, from `wb.pipelines.follow`. ``key``: name of the readings to draw; None: the
-    name with the most readings. ``view``: the chart in the page. ``shown``: the notebook's handle of its output.
+    name with the most readings. ``view``: the chart in the page. ``cell``: the id of its cell. ``shown``: the
+    notebook's handle of its output.
     """
+    from IPython.display import HTML
+
     drawn_parts, is_running = -1, True
     while is_running:
         began_s = time.perf_counter()
@@ -171,8 +174,10 @@ def _update_chart(following: Any, key: str | None, view: ChartView, shown: Any) 
                 if is_running:
                     view.feed(drawing)
                 else:
+                    last_view = ChartView(drawing, new_id())
+                    remember(last_view, cell)
+                    shown.update(HTML(last_view.to_html()))
                     view.close()
-                    shown.update(drawing)
             except Exception as error:
                 print(f"the chart is no longer updated: drawing the windows raised {error!r}", file=sys.stderr)
                 return

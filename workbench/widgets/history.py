@@ -73,6 +73,11 @@ class History(traitlets.HasTraits):
         # The path of the last changed number, and when it changed.
         self._last_change: tuple[tuple[Any, ...] | None, float] = (None, 0.0)
 
+    def restart(self, state: State) -> None:
+        """Replace the present state and forget all others, so that this change cannot be undone."""
+        self._past_states, self._undone_states = [], []
+        self._go_to(state)
+
     @property
     def scenario(self) -> Scenario:
         """The present scenario."""

@@ -178,17 +178,21 @@ class Lab(widgets.VBox):
         if state is None:
             return store.message or f"No lab is stored under the name {name}."
         self._store.flush()
-        self._store = store
-        self._open_scenario(state.scenario, state.beside)
+        self._store, self._opened_with = store, store.opened_with
+        self._gallery_button.value = False
+        self._history.restart(state)  # an undo would store the other lab's scenario in this file
         return f"The lab {name} is open; later changes are stored in {store.path}."
 
     def _save_under(self, name: str) -> str:
         """Store the present scenario under another name, which becomes the name of this lab; return a sentence."""
         store = Store(name.strip())
+        if store.path.exists() and store.path != self._store.path:
+            raise ScenarioError(
+                f"a lab is stored under the name {name.strip()} already; open it, or choose another name"
+            )
+        store.write_now(self._history.state, self._opened_with)
         self._store.flush()
         self._store = store
-        store.write(self._history.state, self._opened_with)
-        store.flush()
         return f"This lab is stored in {store.path}; later changes are stored there too."
 
     def _open_dropped(self, name: str, content: bytes) -> None:

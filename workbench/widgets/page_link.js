@@ -21,16 +21,19 @@ async function showMoment(lab, subject, fragment) {
   }
 }
 
+// Let the lab open files that are dropped on it; return a function that ends this.
 function takeDrops(lab, model) {
+  const end = new AbortController()
+  const { signal } = end
   const hasFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files")
   lab.addEventListener("dragover", (event) => {
     if (!hasFile(event)) return
     event.preventDefault()
     lab.classList.add("wb-drop")
-  })
+  }, { signal })
   lab.addEventListener("dragleave", (event) => {
     if (!lab.contains(event.relatedTarget)) lab.classList.remove("wb-drop")
-  })
+  }, { signal })
   lab.addEventListener("drop", async (event) => {
     if (!hasFile(event)) return
     event.preventDefault()
@@ -38,7 +41,8 @@ function takeDrops(lab, model) {
     lab.classList.remove("wb-drop")
     const [file] = event.dataTransfer.files
     model.send({ dropped: file.name }, undefined, [await file.arrayBuffer()])
-  })
+  }, { signal })
+  return () => end.abort()
 }
 
 async function render({ model, el }) {
@@ -62,8 +66,14 @@ async function render({ model, el }) {
     field.focus()
   }
   model.on("msg:custom", take)
-  takeDrops(lab, model)
-  if (location.hash.startsWith("#s=")) model.send({ opened: location.hash })
-  return () => model.off("msg:custom", take)
+  const endDrops = takeDrops(lab, model)
+  if (location.hash.startsWith("#s=")) {
+    model.send({ opened: location.hash })
+    history.replaceState(null, "", location.href.split("#")[0]) // a reload continues with the stored lab
+  }
+  return () => {
+    model.off("msg:custom", take)
+    endDrops()
+  }
 }
 export default { render }

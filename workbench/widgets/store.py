@@ -41,6 +41,7 @@ class Store:
             raise ScenarioError(f"the lab's name is {name!r:.80}; it must have 1 to 60 letters, digits, _ or -")
         self.path = folder / f"{name}.json"
         self.message = ""  # a sentence for the user about a file that could not be read
+        self.opened_with = ""  # hash of the scenario with which the lab in the file was opened, once it is read
         self._timer: threading.Timer | None = None
         self._pending: tuple[State, str] | None = None
         self._lock = threading.Lock()
@@ -56,7 +57,8 @@ class Store:
             stored_values = json.loads(self.path.read_text(encoding="utf-8"))
             if opened_with is not None and stored_values["opened_with"] != opened_with.hash:
                 return None
-            return _state_of(stored_values)
+            state, self.opened_with = _state_of(stored_values), str(stored_values["opened_with"])
+            return state
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:  # WorkbenchErrors and JSON's are ValueErrors
@@ -86,6 +88,11 @@ class Store:
                 self._timer = threading.Timer(_PATIENCE_S, self.flush)
                 self._timer.daemon = True
                 self._timer.start()
+
+    def write_now(self, state: State, opened_with: str) -> None:
+        """Write a lab's state to the file at once; arguments as for `write`. Raises OSError if the disk refuses it."""
+        with self._lock:
+            self._replace_file(state, opened_with)
 
     def flush(self) -> None:
         """Write the state of the lab that waits to be saved now; do nothing if no state waits."""

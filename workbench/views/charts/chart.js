@@ -20,6 +20,7 @@ const CHART_STYLE = `
 .wb-run-bar button { font: inherit; font-size: 12px; }`
 const CHART_COLOURS = /(^|_)color$/
 const SELECTION_CHANGED = "workbench-selection" // the event that announces what the user selects
+const KINDS_OF_IDS = ["runs", "paths", "nodes"]
 const LONG = 4_000 // lines with more points are thinned before they are drawn
 const liveCharts = (globalThis.workbenchCharts ??= new Set())
 
@@ -127,13 +128,14 @@ class LiveChart {
       for (const range of ["x", "y"]) {
         const model = figure[`${range}_range`]
         const [start, end] = frame[range]
-        model.setv({ start, end, reset_start: start, reset_end: end })
+        const isZoomed = !isWhole(model) // the user's zoom remains
+        model.setv({ reset_start: start, reset_end: end, ...(isZoomed ? {} : { start, end }) })
       }
       this.setTicks(figure, frame.ticks)
       for (const [name, columns] of Object.entries(sources)) {
         if (!byName[name]) continue
         this.long.delete(byName[name])
-        if (columns.x?.length > LONG && !name.startsWith("marks")) this.long.set(byName[name], columns)
+        if (columns.x?.length > LONG && !name.startsWith("marks") && isAscending(columns.x)) this.long.set(byName[name], columns)
         else byName[name].data = columns
       }
       this.thin(figure)
@@ -147,9 +149,11 @@ class LiveChart {
   setTicks(figure, ticks) {
     for (const axis of axesOf(figure)) {
       const wanted = ticks[axis.name]
-      if (!wanted || axis.ticker.type != "FixedTicker") continue
-      axis.major_label_overrides = new Map(wanted)
-      axis.ticker.ticks = wanted.map(([tick]) => tick)
+      const known = this.tickers.get(axis) ?? { ticker: axis.ticker }
+      known.overrides = new Map(wanted)
+      known.ticker.ticks = wanted.map(([tick]) => tick)
+      this.tickers.set(axis, known)
+      if (axis.ticker === known.ticker) axis.major_label_overrides = known.overrides
     }
   }
 
@@ -177,12 +181,9 @@ class LiveChart {
       for (const range of [figure.x_range, figure.y_range]) range.change.connect(zoom)
       for (const source of Object.values(this.sources[i])) {
         if (source.name.startsWith("marks"))
-          source.selected.change.connect(() => {
-            this.mute(figure)
-            this.announceSelection()
-          })
+          source.selected.change.connect(() => this.announceSelection(i))
       }
-      figure.on_event("tap", () => setTimeout(() => this.tap(), 0))
+      figure.on_event("tap", () => setTimeout(() => this.tap(i), 0))
     }
   }
 
@@ -253,7 +254,7 @@ class LiveChart {
       add("reset", "Reset the zoom and clear the selection", () => {
         for (const range of [figure.x_range, figure.y_range]) range.setv({ start: range.reset_start, end: range.reset_end })
         for (const source of Object.values(this.sources[i])) source.selected.indices = []
-        this.announceSelection()
+        this.announceSelection(i)
       })
       this.stage.append(bar)
     }
@@ -261,20 +262,18 @@ class LiveChart {
 
   // Selection
 
-  // Return {kind: set of numbers} of the points that are selected.
-  selected() {
-    const found = {}
-    for (const byName of this.sources) {
-      for (const source of Object.values(byName)) {
-        for (const kind of ["runs", "paths", "nodes"]) {
-          const numbers = source.data[kind]
-          if (!numbers) continue
-          found[kind] ??= new Set()
-          for (const row of source.selected.indices) for (const number of numbers[row]) found[kind].add(number)
-        }
+  // Return {kind: set of ids} of the points that are selected in figure number i.
+  selectedIn(i) {
+    const ids = {}
+    for (const source of Object.values(this.sources[i])) {
+      for (const kind of KINDS_OF_IDS) {
+        const column = source.data[kind]
+        if (!column) continue
+        ids[kind] ??= new Set()
+        for (const row of source.selected.indices) for (const id of column[row]) ids[kind].add(id)
       }
     }
-    return found
+    return ids
   }
 
   // Series without selected points are pale while points of other series are selected.
@@ -284,31 +283,41 @@ class LiveChart {
     for (const renderer of marks) renderer.muted = isAny && !renderer.data_source.selected.indices.length
   }
 
-  announceSelection() {
-    if (this.isTaking || !this.chart.subject) return
-    const detail = { subject: this.chart.subject, from: this, selected: this.selected() }
+  // Let the other figures of this chart, other charts and players select what is selected in figure number i.
+  announceSelection(i) {
+    if (this.isApplying) return
+    this.mute(this.figures[i])
+    const selected = this.selectedIn(i)
+    this.select(selected, i)
+    if (!this.chart.subject) return
+    const detail = { subject: this.chart.subject, from: this, selected }
     document.dispatchEvent(new CustomEvent(SELECTION_CHANGED, { detail }))
   }
 
   // Select what another chart or a player of the same subject has selected.
   applySelection({ subject, from, selected }) {
-    if (from === this || !this.chart || subject != this.chart.subject) return
-    this.isTaking = true
-    for (const byName of this.sources) {
-      for (const source of Object.values(byName)) {
-        const kind = ["runs", "paths", "nodes"].find((one) => source.data[one] && selected[one])
-        if (!kind) continue
-        const rows = []
-        for (const [row, numbers] of [...source.data[kind]].entries())
-          if ([...numbers].some((number) => selected[kind].has(number))) rows.push(row)
-        source.selected.indices = rows
-      }
-    }
-    this.isTaking = false
+    if (from !== this && this.chart && subject == this.chart.subject) this.select(selected, -1)
   }
 
-  tap() {
-    const { runs } = this.selected()
+  // Select the points with these ids in all figures but one.
+  select(selected, except) {
+    this.isApplying = true
+    for (const [i, figure] of this.figures.entries()) {
+      if (i == except) continue
+      for (const source of Object.values(this.sources[i])) {
+        const kind = KINDS_OF_IDS.find((one) => source.data[one] && selected[one])
+        if (!kind) continue
+        const rows = []
+        for (const [row, ids] of [...source.data[kind]].entries()) if ([...ids].some((id) => selected[kind].has(id))) rows.push(row)
+        source.selected.indices = rows
+      }
+      this.mute(figure)
+    }
+    this.isApplying = false
+  }
+
+  tap(i) {
+    const { runs } = this.selectedIn(i)
     if (runs?.size && this.onTap) this.onTap([...runs])
   }
 
@@ -316,7 +325,7 @@ class LiveChart {
 
   retheme() {
     if (!this.chart) return
-    const isDark = isChartDark(this.root)
+    const isDark = this.chart.is_dark || isChartDark(this.root)
     if (isDark === this.isDark) return
     this.isDark = isDark
     for (const figure of this.figures) {
@@ -392,6 +401,12 @@ function thinned(columns, start, end, pixels) {
     rows.push(...new Set([first, low, high, row - 1].sort((a, b) => a - b)))
   }
   return Object.fromEntries(names.map((name) => [name, Float64Array.from(rows, (one) => columns[name][one])]))
+}
+
+// Return whether all values are numbers, in ascending order.
+function isAscending(values) {
+  for (let i = 1; i < values.length; i++) if (!(values[i] >= values[i - 1])) return false
+  return true
 }
 
 // Return the number of values below a limit; the values are ascending.

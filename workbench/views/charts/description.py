@@ -6,6 +6,7 @@ The static picture (`static`) and the Bokeh figure (`figure`) are drawn from the
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -36,7 +37,8 @@ class Series:
     low, high: the ends of the confidence intervals; None: the series has no intervals.
     tooltips: a text for each point, shown while the mouse is over it.
     colour: "" means the next colour of `palette.SERIES`.
-    marks: whether points of a line have markers. A line with more than `MOST_MARKS` points has no markers.
+    marks: whether points of a line have markers. A line with more than `MOST_MARKS` points between two gaps is
+        drawn without markers.
     base: the lower ends of bars; None: zero.
     sizes: diameters of the discs of "areas" in px.
     ids: {kind: for each point, the ids of the things that it represents}. Kinds are "runs" (row numbers of the sweep's
@@ -59,8 +61,10 @@ class Series:
 
     @property
     def has_marks(self) -> bool:
-        """Whether the static picture has a marker at each point."""
-        return self.shape == DOTS or (self.shape == LINE and self.marks and len(self.x) <= MOST_MARKS)
+        """Whether each point has a marker."""
+        if self.shape != LINE or not self.marks:
+            return self.shape == DOTS
+        return max(map(len, split_at_gaps(self, (self.y,))), default=0) <= MOST_MARKS
 
     def colour_at(self, index: int) -> str:
         """Return the colour of this series; ``index``: its position among the series of its chart."""
@@ -68,11 +72,21 @@ class Series:
 
 
 def check_series(series: Series | dict[str, Any]) -> Series:
-    """Return a series with floats in its columns. Raises ParameterError if the columns differ in length."""
+    """Return a series with floats in its columns.
+
+    Raises ParameterError if the columns differ in length, or if the colour is not written as #RRGGBB.
+    """
     line = series if isinstance(series, Series) else Series(**series)
     columns: dict[str, Any] = {name: getattr(line, name) for name in ("x", "y", "low", "high", "base")}
-    columns = {name: None if column is None else np.asarray(column, float).tolist() for name, column in columns.items()}
-    for name, column in columns.items():
+    columns = {
+        name: None if column is None else np.asarray([*column], float).tolist() for name, column in columns.items()
+    }
+    if line.colour and not re.fullmatch("#[0-9A-Fa-f]{6}", line.colour):
+        raise ParameterError(
+            f"series {line.name!r} has the colour {line.colour!r:.40}; a colour is written as #RRGGBB, such as #0072B2"
+        )
+    texts = {"tooltips": line.tooltips or None, "sizes": line.sizes or None, **line.ids}
+    for name, column in (columns | texts).items():
         if column is not None and len(column) != len(line.x):
             raise ParameterError(
                 f"series {line.name!r} has {len(line.x)} values of x but {len(column)} of {name}; "
@@ -93,6 +107,17 @@ def split_at_gaps(line: Series, columns: Sequence[Sequence[float]]) -> list[np.n
     return [points[start:end] for start, end in borders.reshape(-1, 2)]
 
 
+def band_segments(line: Series) -> list[np.ndarray]:
+    """Return the parts of a series' band without gaps, as rows (x, low, high); [] without a band."""
+    return [] if line.low is None or line.high is None else split_at_gaps(line, (line.low, line.high))
+
+
+def is_band_whole(line: Series) -> bool:
+    """Return whether the band of a series is one area without gaps."""
+    segments = band_segments(line)
+    return len(segments) == 1 and len(segments[0]) > 1
+
+
 class PlotArea:
     """The rectangle of a chart inside its axes, in px, with the ranges and ticks of both axes."""
 
@@ -108,6 +133,8 @@ class PlotArea:
     ) -> None:
         xs = _finite_values([line.x for line in lines])
         ys = _finite_values([column for line in lines for column in (line.y, line.low, line.high) if column])
+        if not y_range and not ys.any() and any(line.shape == BARS for line in lines):
+            y_range = 0.0, 1.0  # bars of height 0
         has_bars = any(line.shape == BARS for line in lines)
         self.has_note = has_note
         self.y_ticks = ticks(*(y_range or _pad_range(np.append(ys, 0.0) if has_bars else ys, True)), TICKS)
@@ -236,8 +263,11 @@ def count_legend_rows(lines: Sequence[Series], width: float) -> int:
     return len({y for _, y, _ in place_legend(lines, width, 0.0)})
 
 
-def distinct_dots(area: PlotArea, line: Series) -> np.ndarray:
-    """Return the indices of the points of a scatter plot to draw, ascending: at most `MOST_DOTS`.
+def distinct_dots(area: PlotArea, line: Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return (indices of the points of a scatter plot to draw, for each point the one that is drawn in its place).
+
+    The first array is ascending and has at most `MOST_DOTS` indices. The second has an entry for each point of the
+    series: an index into the first array, or -1 for a point that is not finite.
 
     Of finite points in the same cell of a grid, the last is drawn. Cells are a quarter of a px wide, or wider if more
     than `MOST_DOTS` cells would have a point.
@@ -248,7 +278,11 @@ def distinct_dots(area: PlotArea, line: Series) -> np.ndarray:
     cell_px = 0.25
     while True:
         cells = np.floor(columns / cell_px).astype(np.int64) * 1_000_003 + np.floor(rows / cell_px).astype(np.int64)
-        _, last_points = np.unique(cells[::-1], return_index=True)
+        _, last_points, cell_of = np.unique(cells[::-1], return_index=True, return_inverse=True)
         if len(last_points) <= MOST_DOTS:
-            return np.sort(finite_points[len(cells) - 1 - last_points])
+            drawn = finite_points[len(cells) - 1 - last_points]
+            by_index = np.argsort(drawn)
+            place_of = np.full(len(xs), -1)
+            place_of[finite_points] = np.argsort(by_index)[cell_of.reshape(-1)[::-1]]
+            return drawn[by_index], place_of
         cell_px *= 1.5

@@ -40,9 +40,10 @@ from workbench.views.charts.description import (
     LINE,
     SIZE,
     Series,
+    band_segments,
     distinct_dots,
+    is_band_whole,
     labels,
-    split_at_gaps,
 )
 from workbench.views.charts.static import Panel
 from workbench.views.drawing import FONT_FAMILY
@@ -202,13 +203,16 @@ def _add_selectable(figure: Plot, source: ColumnDataSource, glyph: Any, index: i
 def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
     """Return {kind of a source: its columns} for a series."""
     xs, ys = np.asarray(line.x, float), np.asarray(line.y, float)
+    low, high = panel.area.y0, panel.area.y1
+    shown_ys = np.clip(ys, low, high)  # values outside the range are drawn at the edge
     points = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
+    place_of = None
     if line.shape == DOTS:
-        points = distinct_dots(panel.area, line)
+        points, place_of = distinct_dots(panel.area, line)
     elif line.shape == LINE and len(points) > _MOST_HOVERED:  # the line is drawn whole
         points = points[np.linspace(0, len(points) - 1, _MOST_HOVERED).astype(np.int64)]
-    marks: dict[str, Any] = {"x": xs[points], "y": ys[points], "text": _texts(line, points.tolist())}
-    marks |= {kind: [list(map(int, numbers[point])) for point in points.tolist()] for kind, numbers in line.ids.items()}
+    marks: dict[str, Any] = {"x": xs[points], "y": shown_ys[points], "text": _texts(line, points.tolist())}
+    marks |= {kind: _ids_of(ids, points, place_of) for kind, ids in line.ids.items()}
     if line.shape == AREAS:
         return {MARKS: marks | {"size": np.asarray(line.sizes, float)[points]}}
     if line.shape == BARS:
@@ -216,17 +220,33 @@ def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
         return {MARKS: marks | {"left": marks["x"] - BAR / 2, "right": marks["x"] + BAR / 2, "base": base[points]}}
     columns = {MARKS: marks}
     if line.shape == LINE:
-        columns[LINES] = {"x": xs, "y": ys}
+        columns[LINES] = {"x": xs, "y": shown_ys}
     if line.low is not None and line.high is not None:
-        runs = split_at_gaps(line, (line.low, line.high))
-        x, low, high = np.array([run[0] for run in runs if len(run) == 1]).reshape(-1, 3).T
-        columns[ENDS] = {"x": x, "low": low, "high": high}
-        if len(runs) == 1 and len(runs[0]) > 1:  # quicker to draw, but without gaps
-            columns[BAND] = dict(zip(("x", "low", "high"), runs[0].T, strict=True))
+        segments = [np.clip(segment, [-np.inf, low, low], [np.inf, high, high]) for segment in band_segments(line)]
+        x, lows, highs = np.array([segment[0] for segment in segments if len(segment) == 1]).reshape(-1, 3).T
+        columns[ENDS] = {"x": x, "low": lows, "high": highs}
+        if is_band_whole(line):  # quicker to draw, but without gaps
+            columns[BAND] = dict(zip(("x", "low", "high"), segments[0].T, strict=True))
             return columns
-        outlines = [np.concatenate([run[:, [0, 1]], run[::-1, [0, 2]]]) for run in runs if len(run) > 1]
+        outlines = [
+            np.concatenate([segment[:, [0, 1]], segment[::-1, [0, 2]]]) for segment in segments if len(segment) > 1
+        ]
         columns[BAND] = {"xs": [outline[:, 0] for outline in outlines], "ys": [outline[:, 1] for outline in outlines]}
     return columns
+
+
+def _ids_of(ids: Sequence[Sequence[int]], points: np.ndarray, place_of: np.ndarray | None) -> list[list[int]]:
+    """Return the ids of the drawn points, which include those of points in the same place.
+
+    ``place_of``: for each point the index of the drawn point in its place, or -1; None: all points are drawn.
+    """
+    if place_of is None:
+        return [[*map(int, ids[point])] for point in points.tolist()]
+    drawn_ids: list[set[int]] = [set() for _ in points]
+    for point_ids, place in zip(ids, place_of.tolist(), strict=True):
+        if place >= 0:
+            drawn_ids[place].update(map(int, point_ids))
+    return [*map(sorted, drawn_ids)]
 
 
 def _texts(line: Series, points: Sequence[int]) -> list[str]:

@@ -17,7 +17,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -25,9 +26,8 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from workbench.errors import WorkbenchError
 from workbench.views import palette
-from workbench.views.charts.description import LINE, Series, labels, place_legend, split_at_gaps
+from workbench.views.charts.description import LINE, is_band_whole, labels, place_legend
 from workbench.views.charts.static import Chart, Panel
 from workbench.views.notebook import dissect_if_small, in_notebook
 from workbench.views.player.embed import module_name, new_id, packed_module
@@ -36,7 +36,8 @@ from workbench.views.player.once import LoadedOnce
 LONG = 4_000  # lines with more points are sent as binary columns, and thinned in the page (chart.js)
 NARROWEST = 240  # px, the least width to which charts are fitted
 
-_wires_by_cell: dict[str, tuple[str, list[Wire]]] = {}  # cell -> (its execution, the wires of its charts)
+_wires_by_cell: dict[str, list[Wire]] = {}  # cell -> the wires of its charts
+_lock = threading.Lock()
 
 
 @cache
@@ -84,6 +85,9 @@ class ChartView:
         from importlib.metadata import version
 
         self.chart = chart
+        self._width = 0  # of the page in px; 0 means that the page has not requested the figure
+        self._version = 0  # counts the charts, so that the page recognizes the newest
+        self._lock = threading.Lock()  # another thread may feed while the page requests a figure
         self.wire = Wire(
             script=script("chart.js") + script("wire.js"),
             holder=holder,
@@ -99,39 +103,50 @@ class ChartView:
 
     def feed(self, chart: Chart) -> None:
         """Replace the displayed chart. If its plot areas and series are alike, only the data of the figures change."""
-        is_other = _figure_key(chart) != _figure_key(self.chart)
-        self.chart = chart
-        if not self.wire.holder:
-            self.wire.picture = chart.to_html()
-        if is_other:
-            self.wire.send({"kind": "feed", "is_other": True})
-            return
-        buffers: list[bytes] = []
-        data = [_panel_data(panel, buffers) for panel in chart.panels]
-        self.wire.send({"kind": "feed", "data": data, **chart_entry(chart)}, buffers)
-
-    def _send_figure(self, chart: Chart) -> None:
-        # Long lines follow as columns of numbers, because the page draws only some of their points.
-        buffers: list[bytes] = []
-        is_long = _has_long_lines(chart)
-        data = [_panel_data(panel, buffers) for panel in chart.panels] if is_long else []
-        message = {"kind": "figure", **chart_entry(chart), "natural": self.chart.width, "data": data}
-        self.wire.send(message, [packed_items(chart, includes_long_lines=not is_long), *buffers])
+        with self._lock:
+            before, self.chart = fit(self.chart, self._width), chart
+            self._version += 1
+            if not self.wire.holder:
+                self.wire.picture = chart.to_html()
+            fitted, buffers = fit(chart, self._width), list[bytes]()
+            if _figure_key(fitted) != _figure_key(before):
+                self.wire.send({"kind": "feed", "is_other": True, "state": self._version})
+                return
+            data = [_panel_data(panel, buffers) for panel in fitted.panels]
+            self.wire.send({"kind": "feed", "data": data, "state": self._version, **chart_entry(fitted)}, buffers)
 
     def close(self) -> None:
         """Close the connection to the browser. The picture remains in the page."""
         self.wire.close()
 
     def _answer(self, _: Any, request: Mapping[str, Any], __: Any) -> None:
+        try:
+            message, buffers = self._make_answer(request)
+        except Exception as error:  # of a user's protocol or filter, for example; the page must not wait forever
+            message, buffers = {"error": f"{type(error).__name__}: {error}"}, []
+        self.wire.send({**message, "kind": "answer", "id": request.get("id")}, buffers)
+
+    def _make_answer(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         wanted = request.get("want")
         if wanted == "bokeh":
-            self.wire.send({"kind": "bokeh"}, [bokeh_script()])
-        elif wanted == "figure":
-            self._send_figure(fit(self.chart, int(request.get("width") or 0)))
-        elif wanted == "player":
-            self.wire.send({"kind": "player"}, [base64.b64decode(packed_module())])
-        elif wanted == "run" and self.chart.open_run is not None:
-            self.wire.send(*_run_message(self.chart, int(request["number"])))
+            return {}, [bokeh_script()]
+        if wanted == "player":
+            return {}, [base64.b64decode(packed_module())]
+        if wanted == "figure":
+            with self._lock:
+                self._width = int(request.get("width") or 0)
+                return self._figure_message()
+        if wanted == "run" and self.chart.open_run is not None:
+            return _run_message(self.chart.open_run, int(request["number"]))
+        return {"error": "the request is unknown"}, []
+
+    def _figure_message(self) -> tuple[dict[str, Any], list[bytes]]:
+        # Long lines follow as columns of numbers, because the page draws only some of their points.
+        chart, buffers = fit(self.chart, self._width), list[bytes]()
+        is_long = _has_long_lines(chart)
+        data = [_panel_data(panel, buffers) for panel in chart.panels] if is_long else []
+        message = {**chart_entry(chart), "natural": self.chart.width, "data": data, "state": self._version}
+        return message, [packed_items(chart, includes_long_lines=not is_long), *buffers]
 
 
 def _has_long_lines(chart: Chart) -> bool:
@@ -140,27 +155,42 @@ def _has_long_lines(chart: Chart) -> bool:
 
 def displayed_html(chart: Chart) -> str:
     """Return the picture of a chart as HTML for the output of a cell; in a notebook, it becomes interactive."""
-    picture = chart.to_image_html()
     if not in_notebook() or not chart.panels:
-        return picture
+        return chart.to_image_html()
     view = ChartView(chart, new_id())
-    _remember(view.wire)
+    remember(view, running_cell())
     return view.to_html()
 
 
-def _remember(wire: Wire) -> None:
-    """Keep the wire of the running cell, and close those of its earlier execution."""
+def remember(view: ChartView, cell: str) -> None:
+    """Close the connection of a view when its cell is executed again.
+
+    ``cell``: from `running_cell`. A program that executes cells without ids, such as nbclient or Voilà, executes them
+    once.
+    """
     from IPython import get_ipython
 
-    parent = get_ipython().get_parent()
-    cell = str(parent.get("metadata", {}).get("cellId", ""))
-    execution = str(parent.get("header", {}).get("msg_id", ""))
-    earlier_execution, wires = _wires_by_cell.get(cell, (execution, []))
-    if earlier_execution != execution:
-        for earlier_wire in wires:
-            earlier_wire.close()
-        wires = []
-    _wires_by_cell[cell] = execution, [*wires, wire]
+    with _lock:
+        if not _wires_by_cell:
+            get_ipython().events.register("pre_run_cell", lambda _: _close_wires_of(running_cell()))
+        _wires_by_cell.setdefault(cell, [])
+        if cell:
+            _wires_by_cell[cell].append(view.wire)
+
+
+def running_cell() -> str:
+    """Return the id of the cell that is being executed, or "" if the front end has not stated it."""
+    from IPython import get_ipython
+
+    return str(get_ipython().get_parent().get("metadata", {}).get("cellId", ""))
+
+
+def _close_wires_of(cell: str) -> None:
+    with _lock:
+        wires = _wires_by_cell.get(cell, [])
+        closed, wires[:] = [*wires], []
+    for wire in closed:
+        wire.close()
 
 
 def fit(chart: Chart, width: int) -> Chart:
@@ -197,7 +227,9 @@ def chart_entry(chart: Chart) -> dict[str, Any]:
     colours |= {palette.TEXT, palette.OUTLINE, palette.GRID, palette.BACKGROUND}
     return {
         "width": chart.width,
-        "surroundings": chart.surroundings().to_html(),
+        # A chart that was made for a dark background does not follow the theme of the page.
+        "surroundings": chart.surroundings().to_svg() if chart.is_dark else chart.surroundings().to_html(),
+        "is_dark": chart.is_dark,
         "panels": [_panel_entry(panel) for panel in chart.panels],
         "dark": {colour: palette.in_dark(colour) for colour in sorted(colours)},
         "subject": chart.subject,
@@ -220,15 +252,12 @@ def _figure_key(chart: Chart) -> list[Any]:
     for panel in chart.panels:
         area = panel.area
         sides = [round(value) for value in (area.left, area.top, area.right, area.bottom)]
-        key.append([sides, [(line.name, line.shape, line.colour, _band_form(line)) for line in panel.lines]])
+        forms = [
+            (line.name, line.shape, line.colour, line.has_marks, line.low is None, is_band_whole(line))
+            for line in panel.lines
+        ]
+        key.append([sides, forms])
     return key
-
-
-def _band_form(line: Series) -> str:
-    """Return how the band of a series is drawn: "none", "whole" or "with gaps"."""
-    if line.low is None or line.high is None:
-        return "none"
-    return "whole" if len(split_at_gaps(line, (line.low, line.high))) == 1 else "with gaps"
 
 
 def _panel_data(panel: Panel, buffers: list[bytes]) -> dict[str, Any]:
@@ -251,14 +280,10 @@ def _column_entry(values: Any, buffers: list[bytes]) -> Any:
     return [_column_entry(value, buffers) if isinstance(value, np.ndarray) else value for value in values]
 
 
-def _run_message(chart: Chart, number: int) -> tuple[dict[str, Any], list[bytes]]:
+def _run_message(open_run: Callable[[int], tuple[str, Any]], number: int) -> tuple[dict[str, Any], list[bytes]]:
     """Return the message to the page with a run that the user opens; ``number``: the run's id in the series."""
     from workbench.views.player.payload import pack
     from workbench.views.seeing import see
 
-    assert chart.open_run is not None
-    try:
-        caption, run = chart.open_run(number)
-        return {"kind": "run", "caption": caption}, [pack(see(run), dissect_if_small(run))]
-    except WorkbenchError as error:
-        return {"kind": "run", "caption": f"this run failed: {error}", "error": True}, []
+    caption, run = open_run(number)
+    return {"caption": caption}, [pack(see(run), dissect_if_small(run))]

@@ -7,12 +7,13 @@ steps_chart(lines, ...)            step lines over the time of a run, with a cur
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, NamedTuple, ParamSpec, Self
 
 import numpy as np
 
@@ -23,10 +24,10 @@ from workbench.views.charts.description import (
     BARS,
     DOTS,
     LINE,
-    MOST_MARKS,
     SIZE,
     PlotArea,
     Series,
+    band_segments,
     check_series,
     count_legend_rows,
     distinct_dots,
@@ -88,6 +89,15 @@ class Chart(Drawing):
         yield
         self.drawn |= set(range(first, len(self.items)))
 
+    def in_dark(self) -> Self:
+        """Return the same chart for a dark background."""
+        if self.is_dark:
+            return self
+        dark = super().in_dark()
+        dark.panels, dark.drawn = [*self.panels], {*self.drawn}
+        dark.resized = None if self.resized is None else _in_dark_too(self.resized)
+        return dark
+
     def surroundings(self) -> Drawing:
         """Return a drawing of the chart without what Bokeh draws: titles, legends, axis labels and notes."""
         items = [item for index, item in enumerate(self.items) if index not in self.drawn]
@@ -111,6 +121,10 @@ class Chart(Drawing):
         return {"text/plain": repr(self), "text/html": displayed_html(self)}
 
 
+def _in_dark_too(resized: Callable[[int], Chart]) -> Callable[[int], Chart]:
+    return lambda width: resized(width).in_dark()
+
+
 def subject_of(run: Any) -> str:
     """Return the subject (`Chart.subject`) of charts and players that show this run."""
     return subject_of_scenario(run.scenario)
@@ -124,10 +138,17 @@ def subject_of_scenario(scenario: Any) -> str:
 def resizable(view: Callable[P, Chart]) -> Callable[P, Chart]:
     """Wrap a function with a keyword ``width``, so that its charts can be drawn again with another width."""
 
+    signature = inspect.signature(view)
+
     @wraps(view)
     def with_resized(*args: P.args, **kwargs: P.kwargs) -> Chart:
+        def resized(width: int) -> Chart:
+            bound = signature.bind(*args, **kwargs)
+            bound.arguments["width"] = width
+            return with_resized(*bound.args, **bound.kwargs)
+
         chart = view(*args, **kwargs)
-        chart.resized = lambda width: with_resized(*args, **{**kwargs, "width": width})  # type: ignore[arg-type]
+        chart.resized = resized
         return chart
 
     return with_resized
@@ -290,9 +311,7 @@ def _draw_axes(drawing: Drawing, area: PlotArea) -> None:
 
 
 def _draw_band(drawing: Drawing, area: PlotArea, line: Series, colour: str) -> None:
-    if line.low is None or line.high is None:
-        return
-    for run in split_at_gaps(line, (line.low, line.high)):
+    for run in band_segments(line):
         x, low, high = area.x(run[:, 0]), area.y(run[:, 1]), area.y(run[:, 2])
         if len(run) == 1:
             drawing.segment(float(x[0]), float(low[0]), float(x[0]), float(high[0]), colour=colour, width=1.2)
@@ -323,18 +342,19 @@ def _draw_line(drawing: Drawing, area: PlotArea, line: Series, index: int) -> No
     colour = line.colour_at(index)
     marker = palette.SERIES_MARKERS[index % len(palette.SERIES_MARKERS)]
     tooltips = {x: text for x, text in zip(line.x, line.tooltips, strict=False) if text}
+    has_marks = line.has_marks
     for run in split_at_gaps(line, (line.y,)):
         points_px = np.column_stack([area.x(run[:, 0]), area.y(run[:, 1])])
         if len(run) > 1:
             thinned = _thin_line(points_px, drawing.width).tolist()
             drawing.polyline([(x, y) for x, y in thinned], colour=colour, width=1.8)
-        if line.marks and len(run) <= MOST_MARKS:
+        if has_marks:
             for (x, y), tooltip_x in zip(points_px.tolist(), run[:, 0].tolist(), strict=True):
                 drawing.marker(marker, x, y, 3.4, colour, palette.BACKGROUND, 0.8, tooltips.get(tooltip_x, ""))
 
 
 def _draw_dots(drawing: Drawing, area: PlotArea, line: Series, index: int) -> None:
-    drawn = distinct_dots(area, line)
+    drawn, _ = distinct_dots(area, line)
     xs, ys = (np.asarray(column, float)[drawn] for column in (line.x, line.y))
     drawing.circles(np.column_stack([area.x(xs), area.y(ys)]), 2.6, fill=line.colour_at(index), opacity=0.75)
 
@@ -344,6 +364,8 @@ def _draw_bars(drawing: Drawing, area: PlotArea, line: Series, index: int) -> No
     bases = line.base or [0.0] * len(line.x)
     tooltips = line.tooltips or [""] * len(line.x)
     for x, base, top, tooltip in zip(line.x, bases, line.y, tooltips, strict=True):
+        if not (math.isfinite(x) and math.isfinite(base) and math.isfinite(top)):
+            continue
         left, right = area.x(x) - half_px, area.x(x) + half_px
         corners = [(left, area.y(base)), (right, area.y(base)), (right, area.y(top)), (left, area.y(top))]
         drawing.polygon(corners, fill=line.colour_at(index), tooltip=tooltip)

@@ -14,25 +14,29 @@ class ChartWire {
   constructor(model, root) {
     this.model = model
     this.root = root
-    this.answers = new Map() // kind of an answer -> function that takes it
+    this.requests = 0
+    this.waiting = new Map() // id of a request -> functions that end it
+    this.drawing = Promise.resolve() // figures are drawn one after the other
     this.onMessage = (message, buffers) => this.take(message, buffers)
     model.on("msg:custom", this.onMessage)
     this.sizes = new ResizeObserver(() => this.fit())
   }
 
-  // Send a request to the kernel; return its next answer of this kind.
-  ask(kind, more = {}) {
-    return new Promise((done) => {
-      this.answers.set(kind, done)
-      this.model.send({ want: kind, ...more })
+  // Send a request to the kernel; return its answer, or throw its error.
+  ask(want, more = {}) {
+    const id = ++this.requests
+    return new Promise((done, fail) => {
+      this.waiting.set(id, [done, fail])
+      this.model.send({ want, id, ...more })
     })
   }
 
   take(message, buffers) {
-    const done = this.answers.get(message.kind)
-    this.answers.delete(message.kind)
-    if (done) done([message, buffers])
-    else if (message.kind == "feed") this.feed(message, buffers)
+    if (message.kind == "feed") return this.feed(message, buffers)
+    const [done, fail] = this.waiting.get(message.id) ?? []
+    this.waiting.delete(message.id)
+    if (message.error) fail?.(new Error(message.error))
+    else done?.([message, buffers])
   }
 
   async start() {
@@ -45,7 +49,12 @@ class ChartWire {
     this.sizes.observe(this.root)
   }
 
-  async draw() {
+  draw() {
+    this.drawing = this.drawing.catch(() => {}).then(() => this.drawNow())
+    return this.drawing
+  }
+
+  async drawNow() {
     this.width = this.root.clientWidth
     const [chart, buffers] = await this.ask("figure", { width: this.width })
     if (this.isGone) return
@@ -54,6 +63,10 @@ class ChartWire {
     if (chart.data.length) this.live.feed(chart, readColumns(chart.data, buffers.slice(1)))
     this.natural = chart.natural
     if (this.isGone) this.live.dispose()
+    // Charts that arrived meanwhile are newer.
+    const [message, newer] = this.pending ?? []
+    this.pending = null
+    if (message?.state > chart.state) this.feed(message, newer) // which waits for the end of this function
   }
 
   // Request a chart of another width if the page has become narrower than the chart, or wider again.
@@ -65,7 +78,11 @@ class ChartWire {
   }
 
   async feed(message, buffers) {
-    if (!this.live?.chart) return
+    this.pending = [message, buffers]
+    await this.drawing.catch(() => {})
+    if (this.isGone || !this.live?.chart || this.pending?.[0] !== message) return
+    this.pending = null
+    if (message.state <= this.live.chart.state) return
     if (message.is_other) return this.draw()
     this.live.feed(message, readColumns(message.data, buffers))
   }
@@ -74,11 +91,17 @@ class ChartWire {
   async openRun(runs, at) {
     if (!this.live.chart.can_open) return
     const bar = this.runBar(runs, at)
-    bar.querySelector("output").textContent = "running …"
-    const [message, buffers] = await this.ask("run", { number: runs[at] })
-    if (this.isGone || !bar.isConnected) return
-    bar.querySelector("output").textContent = message.caption
-    if (message.error) return
+    const words = bar.querySelector("output")
+    words.textContent = "running …"
+    let message, buffers
+    try {
+      ;[message, buffers] = await this.ask("run", { number: runs[at] })
+    } catch (error) {
+      words.textContent = `this run failed: ${error.message}`
+      return
+    }
+    if (this.isGone || !bar.isConnected) return // closed, or another run was requested
+    words.textContent = message.caption
     const { mount } = await this.player()
     if (this.runPlayer?.root.isConnected) this.runPlayer.feed(bytesOf(buffers[0]).slice().buffer)
     else this.runPlayer = mount(bar.parentElement.appendChild(document.createElement("div")), bytesOf(buffers[0]).slice().buffer)

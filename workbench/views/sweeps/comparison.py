@@ -51,14 +51,19 @@ def plot(comparison: Comparison, metric: str | None = None, x: str | None = None
 
 
 def _differing_metrics(comparison: Comparison, x: str | None) -> list[str]:
-    """Return the names of the metrics whose medians differ by more than a thousandth, in their usual order."""
+    """Return the names of the metrics whose medians differ by more than a thousandth, in their usual order.
+
+    Without such metrics, return the delivery ratio.
+    """
     differing = []
     for name in SHOWN:
         medians = comparison.summary(name, x)["median"].to_numpy(float) if name in comparison.table.metrics else []
         present = [median for median in medians if not np.isnan(median)]
-        if present and max(present) - min(present) > 1e-3 * max(map(abs, present)):
+        finite = [median for median in present if np.isfinite(median)]
+        is_mixed = 0 < len(finite) < len(present)
+        if is_mixed or (finite and max(finite) - min(finite) > 1e-3 * max(map(abs, finite))):
             differing.append(name)
-    return differing
+    return differing or ["delivery_ratio"]
 
 
 def _draw_metric(

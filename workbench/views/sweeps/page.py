@@ -67,7 +67,7 @@ def page_html(
             f"save_html: the table has {len(runs)} runs; a page can have at most {MOST_RUNS}; "
             "choose fewer values or seeds"
         )
-    x = x or next((path for path in table.varied if path != "seed"), "seed")
+    x = x or next((path for path in table.varied if path not in ("seed", by)), "seed")
     charts = [plot(table, x, name, by) for name in metrics]
     entries, columns = _pack_runs(table, runs, progress)
     data = {
