@@ -45,12 +45,12 @@ class Sent:
 def test_figure_and_picture_have_the_same_plot_area_ranges_and_ticks():
     chart = line_chart([{"name": "a", "x": [0, 5, 10], "y": [1, 3, 2]}], title="T", x_label="x", y_label="y", note="n")
     figure, area = figure_of(chart.panels[0]), chart.panels[0].area
-    assert (figure.min_border_left, figure.min_border_top) == (round(area.left), round(area.top))
+    assert (figure.min_border_left, figure.min_border_top) == (round(area.left), round(area.top) - description.RIM)
     assert (figure.width - figure.min_border_right, figure.height - figure.min_border_bottom) == (
         round(area.right),
         round(area.bottom),
     )
-    assert (figure.x_range.start, figure.y_range.end) == (area.x0, area.y1)
+    assert (figure.x_range.start, figure.y_range.end) == (area.x0, area.y_end)
     assert figure.left[0].ticker.ticks == area.y_ticks and figure.below[0].ticker.ticks == area.x_ticks
 
 

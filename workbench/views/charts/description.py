@@ -22,6 +22,7 @@ SIZE = 11.0  # px of the letters
 TICKS = 6  # the most ticks of the y axis
 MOST_MARKS = 40
 LEGEND_LINE = 17
+RIM = 4  # px above the plot area that belong to a figure
 BAR = 0.8  # width of a bar, as a share of the distance to the next bar
 MOST_DOTS = 10_000  # drawn dots of a series
 LINE, DOTS, BARS, AREAS = "line", "dots", "bars", "areas"
@@ -175,6 +176,16 @@ class PlotArea:
         if angle:  # the first name begins to the left of its tick
             reach = math.cos(math.radians(angle)) * text_width(names[0], SIZE)
             self.left = max(self.left, reach - 0.5 * (self.right - self.left) / len(names) + 8 + 1.5 * SIZE)
+
+    @property
+    def rim(self) -> int:
+        """How many px a figure is higher than the picture's plot area, so that marks at its edge can be clicked."""
+        return min(RIM, int(self.top))
+
+    @property
+    def y_end(self) -> float:
+        """The upper end of the y range in a figure."""
+        return self.y1 + self.rim * (self.y1 - self.y0) / (self.bottom - self.top)
 
     def x(self, value: Any) -> Any:
         """Return the position of x values in px."""

@@ -270,7 +270,7 @@ def _panel_data(panel: Panel, buffers: list[bytes]) -> dict[str, Any]:
         for name, columns in columns_of(panel).items()
     }
     ticks = {"x axis": area.shown_labels(), "y axis": [*zip(area.y_ticks, labels(area.y_ticks), strict=True)]}
-    return {"frame": {"x": [area.x0, area.x1], "y": [area.y0, area.y1], "ticks": ticks}, "sources": sources}
+    return {"frame": {"x": [area.x0, area.x1], "y": [area.y0, area.y_end], "ticks": ticks}, "sources": sources}
 
 
 def _column_entry(values: Any, buffers: list[bytes]) -> Any:
