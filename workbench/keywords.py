@@ -1,7 +1,8 @@
 """Signatures, documentation and errors of the public interface: functions, classes and modules that users call.
 
-    checked(target)                    makes the errors of a function or class for an unknown name suggest a known one
-    answer_for(module)                 makes the error of a module for an unknown name suggest a known one
+    checked(target)                    makes a function or class raise an error that suggests a known name for an
+                                       unknown keyword or attribute
+    answer_for(module)                 does this for the unknown attributes of a module
     hand_out(package, homes)           makes a package load its public names at their first use
     former(owner, name)                returns the object whose name has moved, with a warning
     defaults_of(function)              returns the defaults of a function's arguments, and the required arguments
@@ -68,7 +69,7 @@ def checked(target: Target) -> Target:
 
 
 def refuse_unknown(self: Any, name: str) -> Any:
-    """Return an attribute that was accessed by its former name, or raise `UnknownName`; a class's ``__getattr__``."""
+    """Serve as the ``__getattr__`` of a class: return an attribute by its former name, or raise `UnknownName`."""
     # Python calls this when ordinary look-up fails. If a property of this name raised, its error is raised again.
     if name.startswith("_") or hasattr(type(self), name):
         return object.__getattribute__(self, name)
@@ -263,8 +264,8 @@ def signature_of(parameters: Iterable[Any]) -> inspect.Signature:
 def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]) -> inspect.Signature:
     """Return the signature of the method ``function`` with the parameters of all ``tables`` as further keywords.
 
-    A table is a sequence of `Parameter`; a call uses one of the tables. ``self`` is omitted. A default that differs
-    between tables is shown as ``...``.
+    A table is a sequence of `Parameter`. Each call accepts the parameters of only one of the tables. ``self`` is
+    omitted. A default that differs between tables is shown as ``...``.
     """
     _, *own_parameters = inspect.signature(function).parameters.values()
     from_tables: dict[str, inspect.Parameter] = {}

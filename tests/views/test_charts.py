@@ -139,7 +139,7 @@ def test_each_delivery_of_a_run_is_a_dot(run):
         run.plot("nodes")
 
 
-# What the page gets
+# Messages to the page
 
 
 def test_a_narrow_page_also_gets_narrow_updates():
@@ -152,10 +152,10 @@ def test_a_narrow_page_also_gets_narrow_updates():
 
 
 def test_another_form_of_a_band_is_another_figure():
-    one = {"name": "a", "x": [1], "y": [1], "low": [0], "high": [2]}
-    two = {"name": "a", "x": [1, 2], "y": [1, 1], "low": [0, 0], "high": [2, 2]}
-    sent = Sent(line_chart([one]))
-    sent.view.feed(line_chart([two]))
+    point = {"name": "a", "x": [1], "y": [1], "low": [0], "high": [2]}
+    band = {"name": "a", "x": [1, 2], "y": [1, 1], "low": [0, 0], "high": [2, 2]}
+    sent = Sent(line_chart([point]))
+    sent.view.feed(line_chart([band]))
     assert sent.messages.pop()[0]["is_other"]
 
 

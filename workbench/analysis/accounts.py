@@ -1,4 +1,4 @@
-"""Accounts of expected readings: each reports that a reading was delivered, or where and why it was lost.
+"""Accounts of expected readings: each states that a reading was delivered, or where and why it was lost.
 
     for account in accounts(run):
         print(account.cause, account.node, account.rows)
@@ -74,7 +74,7 @@ _READINGS_PER_CALL = 16
 
 
 class Reading(NamedTuple):
-    """The identity of a reading: its publisher's address, and its number among the publications of that node."""
+    """The identity of a reading: the address of its publisher, and its number among the publisher's publications."""
 
     publisher: int
     number: int
@@ -87,7 +87,8 @@ class Account(NamedTuple):
     subscriber, subscription        address of the node that subscribed, and the subscription's id at this node
     delivered_us                    the time of the first delivery, or None if the reading was not delivered
     cause                           a key of CAUSES, such as "lost"
-    node, neighbor                  the node of the last event that the trace proves, and the receiver in it, or None
+    node                            address of the node of the last event that the trace proves
+    neighbor                        address of the other node in this event, such as a lost frame's receiver, or None
     time_us                         the time of this event
     detail                          the reason of the loss in the trace row of this event, or ""
     rows                            positions of the trace rows that prove the cause, ascending
@@ -107,9 +108,10 @@ class Account(NamedTuple):
 
 
 def accounts(run: Any) -> list[Account]:
-    """Return an account for each reading that a subscription expected, in order of subscription and time.
+    """Return an account for each reading that a subscription expected, delivered or not.
 
-    A reading that a filter dropped has an account too, although the metrics do not count it as expected.
+    The accounts are sorted by subscriber, subscription and time of publication. A reading that a filter dropped has an
+    account too, although the metrics do not count it as expected.
     Raises ScenarioError if the run has no trace.
     """
     trace_columns = Columns(run.trace)
@@ -127,8 +129,9 @@ def missing(
 ) -> list[Account]:
     """Return an account of each expected reading that was not delivered, in the order of publication.
 
-    ``expectations``: the result of `expected` for this run. ``most``: return only the ``most`` readings that were
-    published last; None for all. ``on_progress`` is called regularly; an error that it raises ends the search.
+    ``expectations``: the result of `expected` for this run; None to compute it. ``most``: return only the accounts of
+    the ``most`` readings published last; None for all. ``on_progress`` is called regularly; an error that it raises
+    ends the search.
     """
     expectations = expectations or expected(run.scenario, Columns(run.trace))
     missing_pairs = expectations.missing
@@ -186,7 +189,7 @@ def _account_for_delivered(trace: Columns, expectations: Expected, pairs: Any) -
 
 
 def module_of(scenario: Any) -> Any:
-    """Return the protocol's own module for explaining losses, or None if its class does not name one (``explain``)."""
+    """Return the protocol's module for explaining losses, or None; its class attribute ``explain`` names the module."""
     module_name = scenario.protocol.explain
     return importlib.import_module(module_name) if module_name else None
 
@@ -256,9 +259,9 @@ def _account_for_missing(evidence: Evidence, pair: Pair, last_step: LastStep) ->
 
 
 def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step "too_late" if the subscriber got the whole reading only after the subscription ended, else None.
+    """Return the `Step` "too_late" if the subscriber got the whole reading after its subscription ended, else None.
 
-    A step is an event that the trace proves. ``trail``: the trace rows of the reading.
+    ``trail``: the trace rows of the reading.
     """
     held_rows = trail.at("held", pair.subscriber)
     if held_rows and pair.subscriber != pair.publisher:
@@ -270,10 +273,10 @@ def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | N
 
 
 def _find_disconnection(evidence: Evidence, pair: Pair, step: Step | None) -> Step | None:
-    """Return the step (proven loss) "disconnected" if failed nodes or missing arcs cut off publisher or subscriber.
+    """Return the `Step` "disconnected" if failed nodes or missing arcs separated publisher and subscriber, else None.
 
-    ``step``: the last event that the trace proves of the reading, or None. Returns None if the reading could reach the
-    subscriber, and the subscription could reach the node of ``step`` in time.
+    The nodes are separated if the reading could not reach the subscriber, or the subscription could not reach the node
+    of ``step`` in time. ``step``: the last event of the reading that the trace proves, or None.
     """
     end_us = min(pair.ended_us, evidence.end_us)
     reached_from_publisher = evidence.reached(pair.publisher, pair.published.time_us, end_us)
@@ -303,11 +306,11 @@ def _make_cut_step(
     detail: str,
     proof: tuple[Row, ...],
 ) -> Step:
-    """Return the step (proven loss) with the cause "disconnected": no message could reach the node ``goal``.
+    """Return the `Step` with the cause "disconnected": no message could reach the node ``goal``.
 
-    ``reached``: for each node that a message could reach, the earliest time in µs. ``times_us``: the time of the step,
-    and the time up to which outages are listed as proof. ``detail``: "to the subscriber" or "from the subscriber".
-    ``proof``: further rows that prove the step.
+    ``reached``: {node that a message could reach: earliest time of its arrival in µs}. ``times_us``: the time of the
+    step, and the time up to which outages are listed as proof. ``detail``: "to the subscriber" or "from the
+    subscriber". ``proof``: further rows that prove the step.
     """
     cut_arcs = list(evidence.crossings(reached, goal))
     outages = {

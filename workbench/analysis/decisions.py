@@ -51,7 +51,7 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """The decisions of filters in a run: the earliest ones with their data, and the number of all.
+    """The decisions of filters in a run: the earliest ones with their data (``first``), and counts of all decisions.
 
     ``counts`` is {(message name, filter's key, did): number}; ``did`` is "pass", "replace" or "drop".
     """
@@ -61,7 +61,7 @@ class Decisions(NamedTuple):
 
 
 def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
-    """Count the messages that filters replaced or dropped, by the trace of a run.
+    """Count, in the trace of a run, the messages that filters replaced or dropped.
 
     The result is {(message name, filter's key, "replace" or "drop"): count}.
     """
@@ -72,9 +72,9 @@ def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
 def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | None = None) -> Decisions:
     """Replay a run with a trace, and return the decisions of its filters.
 
-    ``most``: number of decisions whose data are stored; the others are only counted. ``progress`` is called regularly
-    with the fraction of the replay that is done, 0 to 1; an error that it raises ends the replay. Raises ScenarioError
-    if the run cannot be replayed, or the replay differs.
+    ``most``: the first ``most`` decisions are stored with their data; later ones are only counted. ``progress`` is
+    called regularly with the fraction of the replay that is done, 0 to 1; an error that it raises ends the replay.
+    Raises ScenarioError if the run cannot be replayed, or the replay differs.
     """
     if run.engine == LIVE:
         raise ScenarioError(
@@ -98,7 +98,7 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
 
 
 class _Watch(Recorder):
-    """A recorder for a second execution of a run: it stores the decisions of filters and discards the trace."""
+    """A recorder for the replay of a run: it stores the decisions of filters and discards the trace."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -121,7 +121,8 @@ class _Watch(Recorder):
     ) -> None:
         """Count a decision of a filter, and store it if fewer than ``most`` decisions are stored.
 
-        The parameters are the fields of `Decision`, but ``before`` and ``after`` are tuples of attributes.
+        The parameters are the fields of `Decision`, with ``now`` in µs, but ``before`` and ``after`` are tuples of
+        attributes.
         """
         self.counts[messages, key, did] += 1
         if len(self.first) < self.most:
@@ -130,7 +131,7 @@ class _Watch(Recorder):
 
     @property
     def changes(self) -> Counter[tuple[str, int, str]]:
-        """The numbers of changed messages: {(message name, filter's key, "replace" or "drop"): count}."""
+        """{(message name, filter's key, "replace" or "drop"): number of messages that the filter changed}."""
         return Counter({key: count for key, count in self.counts.items() if key[2] != "pass"})
 
     def _discard(self, row: tuple[Any, ...]) -> None:

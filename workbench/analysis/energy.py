@@ -1,4 +1,4 @@
-"""The charge that each node's radio takes, by state, and how long a battery lasts: ``run.energy()``.
+"""The charge that each node's radio uses, by state, and how long a battery lasts: ``run.energy()``.
 
 Charge is current times time, mC = mA * s. A radio that sends takes ``tx_mA`` of `Radio`, a radio that is on and does
 not send takes ``rx_mA``, whether a frame is in the air or not; a failed node takes nothing. With low-power listening
@@ -35,7 +35,7 @@ _mC_PER_mAh = 3600
 
 
 def energy(run: Run, battery_mAh: float = TYPICAL_BATTERY_mAh) -> Energy:
-    """Return the charge of each node's radio by state, and the lifetime of nodes with a battery of ``battery_mAh``.
+    """Return the charge that each node's radio used, by state, and the lifetime of a battery of ``battery_mAh``.
 
     Raises ScenarioError if the scenario's radio does not state its currents (``wb.radios`` has radios that do), and
     ParameterError if ``battery_mAh`` is not a positive number.
@@ -58,7 +58,7 @@ def energy(run: Run, battery_mAh: float = TYPICAL_BATTERY_mAh) -> Energy:
 @checked
 @dataclass(frozen=True, repr=False)
 class Energy:
-    """The charge of a run's radios: ``states_s``, ``charge_mC`` and ``lifetime_days`` of each node, and ``summary``."""
+    """The charge that the radios of a run used, for each node and, in ``summary``, for the whole network."""
 
     run: Run
     battery_mAh: float
@@ -70,7 +70,10 @@ class Energy:
 
     @cached_property
     def states_s(self) -> pd.DataFrame:
-        """Seconds of each node in each state of its radio; `workbench.sim.state_times` describes the states."""
+        """Seconds that each node's radio was in each state: a row for each node, a column for each state.
+
+        `workbench.sim.state_times` describes the states.
+        """
         import pandas as pd
 
         assert self.run.radio_states_us is not None
@@ -78,7 +81,7 @@ class Energy:
 
     @cached_property
     def charge_mC(self) -> pd.DataFrame:
-        """The charge of each node in each state, in mC."""
+        """The charge that each node's radio used in each state, in mC: a row for each node, a column for each state."""
         import pandas as pd
 
         assert self.run.radio_states_us is not None

@@ -3,7 +3,7 @@
     evidence = Evidence(scenario, table, carriers, harmless)    look-ups in the trace `table` of a run
     evidence.follow({(publisher, number)})                      collect the rows of these readings, all at once
     evidence.trail(publisher, number)                           the rows of one of these readings
-    Step                                                        the last event of a reading's course that rows prove
+    Step                                                        the last event about a reading that the rows prove
 
 The module `explain` of a protocol follows readings with these look-ups. Rows are identified by their position in the
 trace.
@@ -42,11 +42,11 @@ _FOLLOWED = [
 
 
 class Step(NamedTuple):
-    """The last event that the trace proves in the course of a lost reading.
+    """The last event that the trace proves about a reading that was not delivered, for example a lost frame.
 
-    ``cause``: a key of `accounts.CAUSES`, such as "lost". ``node``, ``neighbor``: the node of the event, and the
-    receiver in this event, or None. ``detail``: the reason that the trace gives, or "". ``rows``: the trace rows that
-    prove the event.
+    ``cause``: a key of `accounts.CAUSES`, such as "lost". ``node``: address of the node of the event.
+    ``neighbor``: address of the other node in the event, such as the receiver of a lost frame, or None. ``detail``: the
+    reason that the trace gives, or "". ``rows``: the trace rows that prove the event.
     """
 
     cause: str
@@ -60,8 +60,8 @@ class Step(NamedTuple):
 class Pair(NamedTuple):
     """A reading that a subscription expected and did not get.
 
-    ``publisher``, ``number``: the publisher's address, and the number of the reading there. ``published`` and
-    ``subscribed``: the trace rows of the reading and of the subscription.
+    ``publisher``, ``subscriber``: addresses. ``number``: the number of the reading among the publisher's publications.
+    ``published`` and ``subscribed``: the trace rows of the reading's publication and of the subscription.
     """
 
     publisher: int
@@ -76,8 +76,7 @@ class Pair(NamedTuple):
 class Trail:
     """The trace rows about the messages that carry one reading, in order of time.
 
-    A *holder* is the publisher, once it has sent the reading's first message, or a node that received a message with
-    the reading.
+    A *holder* is a node that has the reading: the publisher, or a node that received a message with the reading.
     """
 
     def __init__(self, columns: Columns, indices: np.ndarray, harmless: Collection[str]) -> None:
@@ -89,7 +88,7 @@ class Trail:
         self._losses: dict[int, dict[int, Row]] = {}
 
     def of(self, event: str) -> list[Row]:
-        """Return the trace rows about this reading whose event has the name ``event``."""
+        """Return the trace rows of this trail whose event has the name ``event``, such as "received"."""
         if event not in self._of:
             self._of[event] = self._columns.listed(self._select_event(event))
         return self._of[event]
@@ -98,20 +97,20 @@ class Trail:
         return self._indices[self._events == self._columns.code("event", event)]
 
     def at(self, event: str, node: int) -> list[Row]:
-        """Return the trace rows about this reading with the event named ``event`` at ``node``, in order of time."""
+        """Return the trace rows of this trail whose event has the name ``event`` and occurred at ``node``."""
         return [row for row in self.of(event) if row.node == node]
 
     def only(self, message: str) -> Trail:
-        """Return the part of this trail (trace rows about one reading) with messages of the name ``message``."""
+        """Return a trail with only those rows of this trail whose message has the name ``message``."""
         return Trail(self._columns, self._columns.where(self._indices, message=message), self._harmless)
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All trace rows about the reading, in order of time."""
+        """All trace rows of this trail, in order of time."""
         return self._columns.listed(self._indices)
 
     def select(self, positions: Collection[int]) -> Trail:
-        """Return the part of this trail (trace rows about one reading) that is at these positions of the trace."""
+        """Return a trail with only those rows of this trail whose positions in the trace are in ``positions``."""
         return Trail(self._columns, self._indices[np.isin(self._indices, list(positions))], self._harmless)
 
     @cached_property
@@ -130,7 +129,10 @@ class Trail:
 
     @cached_property
     def arrivals(self) -> dict[tuple[int, int], Row]:
-        """{(sender, receiver): the last row "received"}, without frames that the receiver dropped as copies."""
+        """{(sender, receiver): trace row "received" of the last frame from sender to receiver}.
+
+        Frames that the receiver dropped as copies are left out.
+        """
         return {
             (row.peer, row.node): row
             for row in self.of("received")
@@ -143,7 +145,7 @@ class Trail:
         return {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
 
     def losses(self, sender: int) -> dict[int, Row]:
-        """Return {neighbor: its last row "lost"} for neighbors that received none of the sender's frames."""
+        """Return {neighbor: its last trace row "lost"} for neighbors that received no frame of ``sender``."""
         if sender not in self._losses:
             received_rows, lost_rows = (self._select_event(event) for event in ("received", "lost"))
             peer, node = self._columns["peer"], self._columns["node"]
@@ -153,10 +155,10 @@ class Trail:
         return self._losses[sender]
 
     def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
-        """Return the last event at ``node`` that may have lost the reading (a loss, a drop, a frame given up), or None.
+        """Return the last `Step` at ``node`` that may have lost the reading, or None.
 
-        ``neighbors``: only frames to these nodes count; None for all nodes. The result is also None if one of these
-        neighbors received the reading from ``node`` after the event.
+        The step is a lost frame, a drop, or a frame given up. ``neighbors``: consider only lost and received frames to
+        these nodes; None for all nodes. The result is None if one of them received the reading from ``node`` later.
         """
         arrival_positions = [
             row.position
@@ -181,12 +183,12 @@ CAUSE_OF_DROP = {"filter": "filtered", "chance": "chance", "ttl": "ttl", "hops":
 
 
 def dropped(row: Row) -> Step:
-    """Return the step (proven loss) that a trace row "dropped" shows; the row's reason determines the step's cause."""
+    """Return the `Step` for a trace row "dropped"; the row's reason determines the step's cause."""
     return Step(CAUSE_OF_DROP.get(row.detail, "dropped"), row.node, None, row.time_us, row.detail, (row,))
 
 
 def given_up(row: Row) -> Step:
-    """Return the step (proven loss) that a trace row "given_up" shows; the step's cause is "down" or "saturated"."""
+    """Return the `Step` for a trace row "given_up"; the step's cause is "down" or "saturated"."""
     cause = "down" if row.detail == "down" else "saturated"
     return Step(cause, row.node, None, row.time_us, row.detail, (row,))
 
@@ -221,7 +223,7 @@ class Evidence:
         return self._of[event]
 
     def by(self, event: str, key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-        """Return {key: trace rows of an event, in order of time}; the function ``key`` computes a row's key."""
+        """Return {key: trace rows} of the rows whose event is ``event``; ``key`` computes the key of a row."""
         rows_by_key: dict[Any, list[Row]] = {}
         for row in self.of(event):
             rows_by_key.setdefault(key(row), []).append(row)
@@ -257,7 +259,7 @@ class Evidence:
         return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return [row] of a node's last sent frame if its position in the trace is above ``index``, else []."""
+        """Return [trace row "sent" of the last frame of ``node``] if the row's position is above ``index``, else []."""
         last_positions = self._indices("sent", node)[-1:]
         return self.columns.listed(last_positions[last_positions > index])
 
@@ -355,8 +357,8 @@ class Evidence:
     def reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
         """Return {node: the earliest time in µs at which a message from ``start``, sent at ``from_us``, can arrive}.
 
-        The model is optimistic: a frame takes no time, and a node keeps messages while it is down. So a node that is
-        not in the result cannot be reached before ``until_us``.
+        The model is optimistic: a frame takes no time, and a node keeps messages while it is down. A node that is not
+        in the result cannot be reached by ``until_us``.
         """
         # The result changes only where an outage begins or ends.
         first_change, last_change = np.searchsorted(self._outage_times, (from_us, until_us), side="right").tolist()
@@ -394,9 +396,9 @@ class Evidence:
     # Paths
 
     def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (holder, next node, hops from the next node to ``goal``) for the first arc of each shortest path.
+        """Yield the first arc of each shortest path from ``holders`` to ``goal``, as (holder, next node, hops).
 
-        Holders are the nodes that have the reading; a path to ``goal`` starts at any of them. The search is
+        ``hops``: from the next node to ``goal``. ``holders``: nodes that have the reading. The search is
         breadth-first, backwards from the goal, through nodes that do not hold the reading.
         """
         edge, visited_nodes, hops = [goal], {goal}, 0

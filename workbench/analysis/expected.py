@@ -5,7 +5,7 @@ publications, and this module lists them. It also lists publications that a filt
 expect: their accounts name the filter.
 
 Cost
-    The cost of the metrics, and an entry for each publication that each subscription expects.
+    The cost of the metrics, and memory for each pair of a subscription and an expected publication.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ NEVER = -1
 
 
 class Pairs(NamedTuple):
-    """Pairs of a subscription and a matching publication, which was made while the subscription was active.
+    """Pairs of a subscription and a matching publication that was made while the subscription was active.
 
     Each field is an array with one element for each pair. ``subscription``, ``publication``: indices in the run's
     `Subscriptions` and `Publications`. ``subscriber``, ``publisher``: addresses. ``hops``, ``hops_back``: lengths of
     the shortest paths from publisher to subscriber and back, -1 without a path. A publication with ``hops`` -1 is
-    not expected. ``delivery``: the index of the first delivery among the rows "delivered", or NEVER.
+    not expected. ``delivery``: the index of the first delivery, counted among the trace rows "delivered", or NEVER.
     """
 
     subscription: np.ndarray
@@ -53,7 +53,8 @@ class Pairs(NamedTuple):
 class Expected(NamedTuple):
     """The subscriptions and publications of a run, and the pairs of them that match.
 
-    ``samples[i][j]``: the number of samples in ``publications.texts[j]`` that match ``subscriptions.texts[i]``.
+    ``matching``: the protocol's rule for matches. ``samples[i][j]``: the number of samples in
+    ``publications.texts[j]`` that match ``subscriptions.texts[i]``.
     """
 
     subscriptions: Subscriptions
@@ -119,7 +120,7 @@ def _find_pairs(
 
 
 def _measure_hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hops from ``publisher[i]`` to ``sink[i]`` and those back, as two arrays; -1 without a path.
+    """Return (hops, hops back): the path lengths from ``publisher[i]`` to ``sink[i]`` and back; -1 without a path.
 
     ``sink``, ``publisher``: addresses of nodes.
     """

@@ -124,7 +124,7 @@ _LOST = {
 def _explain_causes(run: Any, expectations: Expected) -> Iterator[str]:
     """Yield a sentence for each cause of losses, the most common cause first.
 
-    A sentence describes the last reading lost for the cause, and gives the number of the others.
+    Each sentence describes the last reading lost for this cause, and counts the other readings lost for the cause.
     """
     accounts_by_cause: dict[tuple[str, str], list[accounts.Account]] = {}
     for account in accounts.missing(run, expectations):
@@ -282,12 +282,11 @@ def _explain_times(
     samples: list[np.ndarray],
     is_any_expected: bool,
 ) -> Iterator[str]:
-    """Yield sentences on subscriptions that expected none of their matching publications.
+    """Yield sentences on subscriptions that missed matching publications because of the times of the publications.
 
-    Such publications were made before or after the subscription was active, or while its node was down. If readings of
-    other subscriptions were expected (``is_any_expected``), subscriptions with deliveries are left out: retained
-    messages can arrive later. ``samples[i][j]``: the number of samples in publication text j that match subscription
-    text i.
+    The publications were made before or after the subscription, or while its node was down. If readings of other
+    subscriptions were expected (``is_any_expected``), subscriptions with deliveries are left out: retained messages
+    can arrive later. ``samples[i][j]``: the number of samples in publication text j that match subscription text i.
     """
     is_delivered = (
         find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
@@ -316,12 +315,12 @@ def _explain_times(
 
 
 def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
-    """Return (kind, sentence) on why a subscription expected none of the matching publications, or ("", "").
+    """Return (kind, sentence) on why a subscription missed its matching publications; ("", "") if it missed none.
 
     ``index``: the subscription's index. ``times``: times of the matching publications, ascending, in µs. ``up``: how
-    many of these times are in the subscription's active intervals. The kind is "late" (it began after the last
-    publication), "early" (it ended before the first), "between" (nothing was published meanwhile) or "down" (its node
-    was down).
+    many of these times are in the subscription's active intervals. ``kind`` is "late" (the subscription began after
+    the last publication), "early" (it ended before the first publication), "between" (no publication was made while it
+    was active) or "down" (its node was down).
     """
     node, subscription_text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
     first_us, last_us = int(subscriptions.first_us[index]), int(subscriptions.last_us[index])
@@ -368,8 +367,9 @@ def _explain_mismatches(
 def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
     """Return a clause on why none of the publications ``texts`` matches a subscription.
 
-    The clause names the first attribute of the subscription that no publication satisfies by the protocol's rule, or
-    the first constraint of a publication that the subscription does not meet.
+    The clause names an attribute of the subscription that no publication satisfies, or else a constraint of a
+    publication that the subscription does not meet. In all other cases, each attribute is satisfied by some
+    publication, but no publication satisfies all of them, and the clause states this.
     """
     matching_rule = matching_of(protocol)
     described = [_describe_data(text) for text in texts] if protocol.allows_constrained_data else texts
@@ -391,7 +391,7 @@ def _describe_data(publication: str) -> str:
 
 
 def _unmet_constraint(subscription: str, publication: str) -> str:
-    """Return the first constraint of a publication that no IS attribute of the subscription meets, or ""."""
+    """Return the text of a publication's first constraint that no IS attribute of the subscription meets, or ""."""
     attributes = parse(subscription)
     for attribute in parse(publication):
         if not one_way_match((attribute,), attributes):
@@ -455,7 +455,7 @@ def _explain_missing_paths(expectations: Expected) -> Iterator[str]:
 
 
 def _explain_losses(metrics: Any) -> Iterator[str]:
-    """Yield sentences on the frames that radios lost or gave up, from a run's ``metrics``."""
+    """Yield sentences on the receptions that failed and the frames that were given up, from a run's ``metrics``."""
     if not metrics["transmissions"]:
         yield "No frame was sent."
     loss_count, reception_count = metrics["lost"], metrics["receptions"]

@@ -55,9 +55,9 @@ def frames(
 ) -> pa.Table:
     """Return the frames that were sent, with their bytes; the columns are described in `workbench.analysis.frames`.
 
-    A trace has no bytes, so the scenario is replayed, as far as needed. ``rows``: positions of trace rows "sent", to
-    return only their frames. ``until_s``: only frames whose airtime has ended by this time. ``most``: limit of
-    frames; the first ones are returned.
+    A trace has no bytes, so the scenario is replayed, up to the last frame returned. ``rows``: positions of the trace
+    rows "sent" whose frames are returned; None for all. ``until_s``: return only frames whose airtime has ended by this
+    time. ``most``: return at most this number of frames, the first ones.
 
     Raises ScenarioError if the run cannot be replayed, or the replay differs; ParameterError for rows that are not
     "sent" and for limits that are not numbers.
@@ -72,7 +72,7 @@ def heard(
     most: int | None = None,
     on_progress: Callable[[], None] = lambda: None,
 ) -> pa.Table:
-    """Return the table that `frames` returns, and call ``on_progress`` regularly during the replay.
+    """Return the table that `frames` returns; call ``on_progress`` regularly during the replay.
 
     An error that ``on_progress`` raises ends the replay. The other parameters and errors are those of `frames`.
     """
@@ -160,7 +160,7 @@ class _FrameRecorder(Recorder):
             raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent {self._sent_count:,}")
 
     def _intercept_frames(self, kernel: Kernel) -> None:
-        """Wrap the kernel's handler for the end of a frame, to store the bytes before the channel records a row."""
+        """Wrap the kernel's handler for the end of a frame, to store the frame before the channel records its row."""
         end_frame = kernel.handlers[FRAME_END]
 
         def take_frame(now: int, transmission: Transmission) -> None:

@@ -89,7 +89,7 @@ def memory(scenario: Scenario, every_s: float = 0.0, progress: Callable[[float],
 def measure(
     scenario: Any, recorder: Recorder, every_s: float = 0.0, progress: Callable[[float], Any] | None = None
 ) -> Meter:
-    """Play a scenario with a recorder, and return the meter with the peaks of all nodes.
+    """Play a scenario with a recorder that receives the trace, and return the meter with the peaks of all nodes.
 
     ``every_s`` and ``progress`` are the parameters of `memory`.
     """
@@ -116,10 +116,11 @@ class _Discarding(Recorder):
 
 
 class Meter:
-    """The peak memory of each node of a kernel: ``peaks_B``, at the times ``peaks_us``, by the node's index.
+    """The peak memory of each node of a kernel.
 
-    The meter wraps the handlers of the kernel, and the methods of its nodes that the channel calls. A node is measured
-    at most once every ``every_us``.
+    ``peaks_B[i]``: largest size of node i's state. ``peaks_us[i]``: when node i first reached that size. The meter
+    wraps the handlers of the kernel, and the methods of its nodes that the channel calls. A node is measured at most
+    once every ``every_us``.
     """
 
     def __init__(self, kernel: Kernel, every_us: int = 0) -> None:
@@ -242,7 +243,7 @@ class Ruler:
 
 
 def _integer_B(value: int) -> int:
-    """Return the bytes of an integer that does not fit in 32 bits; a negative integer needs a bit more for its sign."""
+    """Return the size (bytes, a multiple of 4) of an integer beyond 32 bits; a negative integer includes a sign bit."""
     return 4 * -(-(value if value >= 0 else 2 * ~value + 1).bit_length() // 32)
 
 

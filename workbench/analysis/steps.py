@@ -13,10 +13,10 @@ from workbench.sim.rows import Row
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last step (proven loss) of a reading, in a protocol whose nodes send readings on to all neighbors.
+    """Return the last `Step` of a reading, in a protocol whose nodes forward readings to all neighbors.
 
     ``pair``: the reading and its subscription. ``trail``: the trace rows of the reading. Returns None if the trace
-    proves no such loss.
+    does not prove a loss.
     """
     holders = trail.holders
     if pair.subscriber in holders:
@@ -30,9 +30,9 @@ def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
-    """Return the step (proven loss) after which a subscriber lacked parts of a reading that it had begun to receive.
+    """Return the `Step` at which the subscriber ``node`` lost parts of a reading that it had begun to receive, or None.
 
-    ``trail``: the trace rows of the reading. Returns None if the trace proves no such loss.
+    ``trail``: the trace rows of the reading.
     """
     loss_step = trail.outcome(node, ())
     received_rows = trail.at("received", node)
@@ -47,7 +47,7 @@ def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
-    """Return the step (proven loss) at which a broadcast reading did not get from ``node`` to ``neighbor``, or None.
+    """Return the `Step` at which a broadcast reading did not get from ``node`` to ``neighbor``, or None.
 
     ``trail``: the trace rows of the reading.
     """
@@ -62,7 +62,7 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the latest step (proven loss) of a reading that is routed hop by hop, or None without proof.
+    """Return the last `Step` of a reading that is routed hop by hop, or None if the trace does not prove a loss.
 
     ``trail``: the trace rows of the reading.
     """
@@ -70,9 +70,9 @@ def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
-    """Return the step (proven loss) of each of ``nodes`` that lost the reading, the latest step first.
+    """Return the last `Step` of the reading at each of ``nodes`` that lost it, the latest step first.
 
-    ``trail``: the trace rows of the reading. Steps with the cause "not_forwarded" follow at the end.
+    ``trail``: the trace rows of the reading. Steps with the cause "not_forwarded" come last.
     """
     steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
@@ -81,9 +81,9 @@ def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Ste
 def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
     """Return whether no frame with a reading is received, lost, dropped or given up after trace position ``end``.
 
-    ``trail``: the trace rows of the reading. A reception or loss does not count if the same sender has already
-    brought the same copy to the same receiver. ``copy``: a function that returns a key of the copy in a trace row;
-    by default, all copies are the same.
+    ``trail``: the trace rows of the reading. A reception or loss is ignored if the receiver already received the same
+    copy from the same sender. ``copy``: a function from a trace row to the identity of its copy; by default, all
+    copies are the same.
     """
     if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
         return False
@@ -104,7 +104,7 @@ def _rank_step(step: Step) -> tuple[int, int]:
 
 
 def incomplete(trail: Trail, node: int) -> Step | None:
-    """Return the step (proven loss) "incomplete" if a node received only parts of a reading, else None.
+    """Return the `Step` "incomplete" if ``node`` received only parts of a reading, else None.
 
     ``trail``: the trace rows of the reading.
     """
@@ -117,9 +117,10 @@ def incomplete(trail: Trail, node: int) -> Step | None:
 
 
 def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
-    """Return the step (proven loss) that explains why a node with the reading did not send it.
+    """Return the `Step` that explains why ``node``, which has the reading, did not send it.
 
-    ``trail``: the trace rows of the reading. Returns None if the node sent or gave up a frame with the reading.
+    ``trail``: the trace rows of the reading. Returns None if the node sent or gave up a frame with the reading, or
+    never had the reading.
     """
     if trail.at("sent", node) or trail.at("given_up", node):
         return None

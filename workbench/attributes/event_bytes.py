@@ -50,7 +50,7 @@ def with_checksum(data):
 def length_before_checksum_B(frame, header_B):
     """Return the number of bytes before a frame's checksum. Raises DecodeError if the checksum is wrong or cut off.
 
-    ``header_B``: size of the frame's header in bytes; a shorter frame has no checksum.
+    ``header_B``: the size of the frame's header in bytes. A frame without room for header and checksum is cut off.
     """
     checksum_begin = len(frame) - CHECKSUM_B
     if checksum_begin < header_B:

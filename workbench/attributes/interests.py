@@ -1,7 +1,7 @@
 """Comparison of two interests: whether their constraints are the same, and whether one lies within the other.
 
-`covers` is the stricter comparison for a sink with two interests: whether the sink gets all data that the second one
-would bring also through the first one, so that the second one is not needed.
+`is_within` compares only the constraints. `covers` is stricter: it returns whether the first of a sink's two interests
+brings all data that the second interest would bring. Then the sink does not need to send the second interest.
 
 Differs from the original in (the original is the TinyDiffusion design note of 2003; A16 and A20 are gaps in its
                               description, as numbered in the docstring of `workbench.protocols.diffusion`)
@@ -30,11 +30,11 @@ from workbench.attributes.model import (
 
 
 def constraints(attributes):
-    """Return the attributes in a canonical order, equal for interests with the same constraints.
+    """Return an interest's attributes in a canonical form, which is equal for interests with the same constraints.
 
-    An INTERVAL with IS, which states a data rate, is left out. An INTERVAL with another operator constrains data and
-    remains; otherwise a sink without this constraint would share the interest of a sink with it. The value beside
-    EQ_ANY has no meaning and is replaced. Source: item A16 of `workbench.protocols.diffusion`.
+    The form is sorted. An INTERVAL with IS, which states a data rate, is left out. An INTERVAL with another operator
+    constrains data and remains. The value of an EQ_ANY attribute has no meaning and is replaced by 0 or b"". Source:
+    item A16 of `workbench.protocols.diffusion`.
     """
     canonical_attributes = []
     for attribute in attributes:
@@ -48,7 +48,7 @@ def constraints(attributes):
 
 
 def interval_us(attributes):
-    """Return the INTERVAL of an interest (µs): the shortest time that the sink wants between two readings of a source.
+    """Return the INTERVAL that an interest requests, in µs: the least time between two readings of a source.
 
     The result is 0 if no attribute is an INTERVAL with IS.
     """
@@ -59,7 +59,7 @@ def interval_us(attributes):
 
 
 def is_within(reinforcement, interest):
-    """Return whether a reinforcement's constraints are at least as strict as a cached interest's (the relaxed match).
+    """Return whether a reinforcement's constraints are at least as strict as an interest's (the relaxed match).
 
     For each key that the interest constrains, the interest must admit all values that the reinforcement admits.
     The reinforcement may constrain further keys. IS attributes (INTERVAL among them) and expirations play no part.
@@ -81,9 +81,10 @@ def is_within(reinforcement, interest):
 def covers(interest, attributes, strict):
     """Return whether an interest brings a sink all data that another interest with ``attributes`` would bring.
 
-    ``strict``: whether one value of a reading must meet all constraints of its key. Then the other interest must lie
-    within this interest (`is_within`). Otherwise different values of a repeated key may meet the constraints, so each
-    constraint of this interest must follow from a single constraint of the other interest.
+    ``strict``: whether the matching rule requires a single value that meets all constraints of a key. If so, the
+    constraints of the other interest must be at least as strict (`is_within`). Otherwise, different values of a
+    repeated key may meet different constraints, so each constraint of this interest must follow from a single
+    constraint of the other interest.
 
     An interest with an INTERVAL does not cover any other interest: a source could withhold readings that the other
     interest would bring. The IS attributes of both, except INTERVAL, must be equal, because filters may treat interests

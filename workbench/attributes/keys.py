@@ -85,8 +85,8 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
     """Register one of the user's keys (100-199) with a name and a meaning, and return its Key.
 
     ``unit``: unit of the values, a text. ``steps``: number of integer steps in one unit (100 for a resolution of 0.01).
-    ``type``: INT16 or BLOB. ``minimum``, ``maximum``: allowed values in units (None: what 16 bits allow). The same key
-    may be registered twice. Raises AttributeFormatError if the number or name belongs to a different key.
+    ``type``: INT16 or BLOB. ``minimum``, ``maximum``: the allowed range, in units; None: as far as 16 bits allow. The
+    same key may be registered twice. Raises AttributeFormatError if the number or name belongs to a different key.
     """
     if isinstance(number, str):
         raise AttributeFormatError('number is %r; the number comes first, as in register_key(120, "CO2")' % number)
@@ -133,9 +133,9 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
 
 
 def key_of(name_or_number):
-    """Return the Key of a name ("TEMP", "TEMP_KEY") or number; an unregistered number is a plain int16 key.
+    """Return the Key with a name ("TEMP" or "TEMP_KEY") or a number.
 
-    Raises AttributeFormatError for an unknown name.
+    For an unregistered number, returns an int16 key without a unit. Raises AttributeFormatError for an unknown name.
     """
     if isinstance(name_or_number, int):
         key = _keys_by_number.get(name_or_number)
@@ -162,7 +162,10 @@ def known_keys():
 
 
 def make(key, operator, value=0):
-    """Return an Attribute from a key (name or number), an operator (name or number) and a value in the key's unit."""
+    """Return the Attribute with a key, an operator and a value in the key's unit: ``make("TEMP", "GE", 25)``.
+
+    Key and operator are given by name or number. Raises AttributeFormatError if they and the value do not fit together.
+    """
     key = key_of(key)
     operator_number = OPERATORS.get(operator, operator)
     if operator_number == EQ_ANY:

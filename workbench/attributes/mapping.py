@@ -47,8 +47,9 @@ def _describe(name: Any, value: Any) -> Attribute:
 def _to_plain_value(key: Key, value: Any) -> Any:
     """Convert a value of a key to a type that `keys.make` accepts.
 
-    A text becomes bytes for a blob, and a number if it names an application type. A number of numpy becomes a number of
-    Python. Other values are returned unchanged.
+    A text is converted to bytes if the key is a blob key, and to a number if it names an application type and the key
+    is APP. A numpy number is converted to a Python number. Values of other types are returned unchanged.
+    Raises AttributeFormatError for another text.
     """
     if isinstance(value, str):
         return _convert_text(key, value)

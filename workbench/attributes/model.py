@@ -139,7 +139,7 @@ def satisfies(value, operator, bound):
 
 
 def one_way_match(subscription, publication, strict=False):
-    """Return whether each constraint of ``subscription`` is met by an IS attribute of ``publication`` with its key.
+    """Return whether ``publication`` has, for each constraint of ``subscription``, an IS attribute that meets it.
 
     If keys repeat in the publication (aggregated readings), different values may meet different constraints;
     ``strict=True`` requires for each key a single value that meets all its constraints. IS attributes of the
@@ -254,9 +254,10 @@ def with_payload(attributes, payload):
 def check_publication(attributes, constraints=False):
     """Check the attributes of a publication, and return them unchanged.
 
-    Raises AttributeFormatError if no attribute is given, or if one is not valid or has another operator than IS.
-    ``constraints``: whether other operators are allowed too, beside at least one IS attribute. The IS attributes of a
-    subscription then have to meet these constraints. The key INTERVAL, which states a rate, allows only IS.
+    Raises AttributeFormatError if ``attributes`` is empty, or if an attribute is not valid or has another operator than
+    IS. With ``constraints``, other operators are allowed too if at least one attribute has IS; these attributes are
+    constraints that the IS attributes of a subscription must meet. The key INTERVAL, which states a rate, allows only
+    IS.
     """
     has_value = False
     for attribute in attributes:

@@ -55,9 +55,9 @@ def encode_attributes(attributes):
 
 
 def encode_readings(attributes, constraints=False):
-    """Return the bytes of a reading's attributes. Raises EncodeError if one is not valid or not an IS attribute.
+    """Return the bytes of a reading's attributes. Raises EncodeError if an attribute is not valid or not IS.
 
-    ``constraints``: whether other operators are allowed too, as conditions on the receiver's attributes.
+    With ``constraints``, other operators are allowed too: as constraints for the IS attributes of subscriptions.
     """
     for attribute in attributes:
         if attribute.operator != IS and not constraints:
@@ -70,7 +70,7 @@ def decode_readings(frame, offset, count, constraints=False):
 
     Raises DecodeError if an attribute is cut off or not an IS attribute, or if bytes remain after the last one.
 
-    ``constraints``: whether other operators are allowed too, beside at least one IS attribute.
+    With ``constraints``, other operators are allowed too if at least one attribute has IS.
     """
     attributes = decode_attributes(frame, offset, count)
     has_value = False

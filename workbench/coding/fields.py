@@ -5,7 +5,8 @@ Theory of operation
     0 to order - 1. In GF(2^k) it is a polynomial over GF(2): addition is exclusive or, and multiplication is modulo an
     irreducible polynomial for which x generates all symbols but zero. Up to GF(2^8), products come from tables of
     logarithms and powers of x, built at first use (766 bytes for GF(2^8)). The tables of GF(2^16) would take 384 KiB,
-    too much for a mote, so it multiplies bit by bit, and a row by four tables of 16 products.
+    too much for a mote. So two symbols of GF(2^16) are multiplied bit by bit. A row is multiplied by a factor with four
+    tables, each of which has the factor's products with the 16 values of four bits.
 
     A *row* is a sequence of symbols packed into bytes, least significant bit first:
 
@@ -20,9 +21,9 @@ Theory of operation
     GF(p), p > 256  two bytes each          1
     ==============  ======================  =========================================
 
-    A *chunk* is a piece of the data to be coded. In GF(2^k) the row of a chunk consists of the same bytes. The order of
-    a prime field is not a power of two, so a symbol holds only 1, 2, 4 or 8 bits of a chunk: the most whose values are
-    all below p. So a row is longer than its chunk: twice as long in GF(257).
+    A *chunk* is a piece of the data to be coded. In GF(2^k) the row of a chunk consists of the same bytes. The order p
+    of a prime field is not a power of two. So a symbol holds only 1, 2, 4 or 8 bits of a chunk: the largest of these
+    numbers, b, with 2^b < p. So a row is longer than its chunk: twice as long in GF(257).
 
 Cost
     A byte of a row takes one or two table look-ups. Hosts compute whole payloads with `workbench.coding.bulk`.

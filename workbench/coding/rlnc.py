@@ -286,7 +286,7 @@ class Decoder:
 
     @property
     def decoded(self):
-        """The indices of the chunks that are decoded already."""
+        """The indices of the chunks that are decoded so far, as a tuple."""
         return tuple([pivot for pivot in self.pivots if sum([1 for symbol in self.vector(pivot) if symbol]) == 1])
 
     # The results

@@ -15,8 +15,9 @@ _DOTTED = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})_([0-9]{2})\.([0-9]{2})\
 
 
 def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
-    """Return ``count`` fields: join the pieces of the number at ``index``, which was split at its thousands separators.
+    """Return ``count`` fields: join the groups of digits of the number that begins at field ``index``.
 
+    The separator of fields has split this number: with ``index=1``, [b"7", b"1", b"012"] becomes [b"7", b"1012"].
     Raises ValueError if the number of fields cannot be reduced to ``count`` in this way.
     """
     excess_count = len(fields) - count

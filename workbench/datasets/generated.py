@@ -31,10 +31,11 @@ def make_raw_log(
     channels: tuple[int, ...] = (11, 26),
     seed: int = 1,
 ) -> Path:
-    """Write the log that Mercator would record on a topology whose arcs have ``pdr``: a row for each received packet.
+    """Write the log that the tool Mercator would record in a network, a line for each received packet.
 
-    On each channel each node sends ``packets`` packets, one node after the other, and all others log the packets that
-    they receive. On channels above 20 a further tenth of the packets is lost. Returns ``path``.
+    The arcs of ``topology`` have delivery ratios (``pdr``). On each channel, the nodes in turn send ``packets`` packets
+    each; all other nodes log the packets that they receive. On channels above 20, a further tenth of the packets is
+    lost. Returns ``path``.
     """
     path = Path(path)
     path.write_text("\n".join([_RAW_HEADER, *_rows(topology, packets, channels, seed)]) + "\n", encoding="ascii")

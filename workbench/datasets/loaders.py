@@ -100,13 +100,14 @@ def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
 def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
     """Compute a table of links from neighbor observations.
 
-    ``frame`` has the columns round, node (that reports) and source (that it heard), and optionally packet, lqi, rssi
-    and power_dBm, as from `ulb_neighbors`. Columns of the result: transmitter, receiver, pdr, rounds (number of rounds
-    counted), and the means of lqi, rssi and power_dBm of the received frames. Every mote sends once a round, so the
-    delivery ratio pdr is counted, not estimated from the LQI. A round counts if the receiver's report is complete and
-    any mote heard the transmitter. pdr is the share of these rounds in which the receiver heard the transmitter. A
-    report with a gap in its packet numbers was lost in part and is not complete. Links that were never heard have pdr
-    0.
+    ``frame`` is a table such as `ulb_neighbors` returns. It has the columns round, node (which reports) and source
+    (which the node heard), and optionally packet, lqi, rssi and power_dBm. Columns of the result: transmitter,
+    receiver, pdr, rounds (number of rounds counted), and the means of lqi, rssi and power_dBm of the received frames.
+
+    Every mote sends once a round, so the delivery ratio pdr is counted, not estimated from the LQI. A round counts if
+    the receiver's report is complete and any mote heard the transmitter. The pdr is the share of these rounds in which
+    the receiver heard the transmitter; it is 0 if the receiver never did. A report with a gap in its packet numbers was
+    lost in part and is not complete.
     """
     required_columns = ("round", "node", "source")
     measures = [name for name in ("lqi", "rssi", "power_dBm") if name in frame.columns]

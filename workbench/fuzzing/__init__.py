@@ -61,10 +61,10 @@ class Fuzzed(NamedTuple):
     seed           seed of the test
     frames         number of frames passed to the node
     calls          number of calls of the node's methods
-    drops          {reason: number of messages that the node dropped for it}
+    drops          {reason: number of messages that the node dropped for this reason}
     most_frames    largest number of frames that the node sent in one call
     most_sent_B    largest number of bytes that the node sent in one call
-    memory_B       sizes of the node's own state, each measured after an equal number of further frames
+    memory_B       sizes of the node's own state in bytes, measured at equal intervals of the frames passed
     """
 
     protocol: str
@@ -78,9 +78,9 @@ class Fuzzed(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The largest state of the node in the last quarter of the test, divided by the largest in the second quarter.
+        """The ratio of the node's largest state in the last quarter of the test to that in the second quarter.
 
-        The state is measured in bytes. A value of about 1 means that its size is bounded.
+        A ratio of about 1 means that the size of the state is bounded.
         """
         quarter = len(self.memory_B) // 4
         return max(self.memory_B[-quarter:]) / max(self.memory_B[quarter : 2 * quarter])
@@ -149,8 +149,8 @@ class _Trial:
     def _report_outcome(self) -> None:
         """Report to the node whether its oldest unicast frame was acknowledged.
 
-        One report in twenty contains another frame than the node has sent, because the link between a host and its
-        radio can damage a report.
+        One report in twenty contains a random frame, not the node's own, because the link between a host and its radio
+        can damage a report.
         """
         destination, data = self.unicasts.popleft()
         if self.choose.random() < 0.05:
@@ -158,9 +158,9 @@ class _Trial:
         self._call_node("sent", self.node.sent, destination, data, self.choose.random() < 0.5, self.now)
 
     def _advance_clock(self) -> None:
-        """Set the clock forward, or seldom back. If the node's wake-up is then due, wake the node in nine of ten cases.
+        """Set the clock forward, or seldom back. If the node's wake-up is then due, wake the node with probability 0.9.
 
-        Raises FuzzError if the next wake-up of the woken node is not after the present.
+        Raises FuzzError if the node, once woken, does not set its next wake-up to a later time.
         """
         choose = self.choose
         step_draw = choose.random()
@@ -239,7 +239,7 @@ class _Trial:
 
 
 def harvest(protocol: Protocol, seed: int) -> list[Frame]:
-    """Run the protocol in small networks with an outage; return all frames that nodes sent, in the order of time."""
+    """Run the protocol several times in a small network with an outage; return all frames that nodes sent."""
     corpus_frames = []
     for run_index in range(_HARVESTS):
         sinks, source_nodes = ((0, 5), (8, 3)) if run_index % 2 else ((_MIDDLE, 0), (2, 7))

@@ -76,7 +76,7 @@ class MutatedCorpus:
         return self._update_checksum(frame.data, data, always=True)
 
     def _find_number_fields(self, frame: Frame) -> list[tuple[int, int]]:
-        """Return the byte range [first, end) of each field of the frame that may be a number."""
+        """Return the byte range [first, end) of each field of the frame that is short enough for a number."""
         cache_key = frame.data, frame.broadcast
         if cache_key not in self._numbers:
             if len(self._numbers) > 2 * MOST_FRAMES:
@@ -104,9 +104,9 @@ class MutatedCorpus:
         return self._update_checksum(old, data, always=False)
 
     def _update_checksum(self, old: bytes, new: bytearray, always: bool) -> bytes:
-        """Return ``new`` as bytes; if ``old`` ends with a correct checksum, give ``new`` a correct one, too.
+        """Return ``new`` as bytes, with a correct checksum if the frame ``old`` ended with a correct checksum.
 
-        Unless ``always`` is true, a random half of the calls leaves the checksum of ``new`` as it is.
+        If ``always`` is false, the checksum is corrected with probability 0.5 only.
         """
         had_checksum = len(old) > CHECKSUM_B and old[-CHECKSUM_B:] == struct.pack("<I", crc32(old[:-CHECKSUM_B]))
         if had_checksum and len(new) > CHECKSUM_B and (always or self._choose.random() < 0.5):

@@ -50,7 +50,8 @@ def trace_in(path: Path) -> pa.Table | None:
 
     Raises DataError if the file cannot be read, or if the rows do not match the digest in the record.
 
-    DuckDB must not read such a file itself: it trusts the statistics in the footer, which no checksum covers.
+    DuckDB must not read such a file itself, because DuckDB trusts the statistics in the footer, which no checksum
+    covers.
     """
     if _CHECKSUM_NAME.fullmatch(path.name):
         return None

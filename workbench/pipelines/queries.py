@@ -33,7 +33,7 @@ def is_spark(table: Any) -> bool:
 
 
 def run_query(query: str, **tables: Any) -> Any:
-    """Run an SQL query over tables, which it names in braces: ``run_query("SELECT node FROM {trace}", trace=t)``.
+    """Run an SQL query that has names of tables in braces: ``run_query("SELECT node FROM {trace}", trace=t)``.
 
     If the tables are pandas frames, Arrow tables or paths (a Parquet file or a folder of them), returns a pandas frame.
     If they are DataFrames of Spark, returns a DataFrame of Spark. Without ORDER BY the order of rows is undefined.
@@ -53,7 +53,7 @@ def run_query(query: str, **tables: Any) -> Any:
 
 @contextmanager
 def _name_unreadable_file(tables: Iterable[Any]) -> Iterator[None]:
-    """Replace DuckDB's error for an unreadable file by a DataError with the file's path."""
+    """Convert DuckDB's error for an unreadable file, raised inside the context, into a DataError with the path."""
     import duckdb
 
     read_errors = (

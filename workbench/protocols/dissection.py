@@ -3,8 +3,8 @@
     dissect(of, frame, broadcast=True)    a `Dissection`; its text form and its HTML show bytes, fields and meanings
 
 Theory of operation
-    Only the protocol can interpret the bytes of its frames. Its class names a dissector module, as it does for metrics
-    (``dissector = "workbench.protocols.flooding.dissector"``). Nodes never load that module. It has one function:
+    Only the protocol can interpret the bytes of its frames. The protocol's class names a dissector module
+    (``dissector = "workbench.protocols.flooding.dissector"``). Nodes never load that module. It has a single function:
 
         dissect(frame, broadcast)    the fields of a frame, in order
 
@@ -146,7 +146,7 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
 
 
 def refused(text: str, why: str) -> str:
-    """Return ``text``, the meaning of a field, with ``why`` added, the reason for which a node refuses the frame."""
+    """Return "TEXT (refused: WHY)": a field's ``text`` and ``why``, the reason why a node refuses the frame."""
     return f"{text} (refused: {why})"
 
 
@@ -188,7 +188,7 @@ class Cutter:
         self.fields: list[Field] = []
 
     def type_of(self, names: Mapping[int, str]) -> int:
-        """Return the frame's next byte, its type, without cutting it off.
+        """Return the next byte, which is the frame's type, without cutting it off.
 
         Raises DecodeError if the byte is not a key of ``names`` (type -> name of the message).
         """

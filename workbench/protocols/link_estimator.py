@@ -1,14 +1,15 @@
 """Estimates of a node's link qualities from beacons, which nodes broadcast at random times.
 
 Theory of operation
-    A beacon carries a number that its sender counts, so a gap between two numbers is the number of beacons that were
-    lost. The mean over WINDOW beacons is a sample of the link's inbound delivery ratio; estimates are exponentially
-    weighted means of samples. A beacon also lists its sender's inbound estimates, from which a receiver learns the
+    A sender numbers its beacons, so a gap between two received numbers shows how many beacons were lost. The share of
+    WINDOW beacons that arrived is a sample of the link's inbound delivery ratio. The estimate is the exponentially
+    weighted mean of the samples. A beacon also lists its sender's inbound estimates, from which a receiver learns the
     outbound ratio of its own link.
 
     A new neighbor is reported with the ratio UNKNOWN, as protocols that wait for a first sample find no neighbors for
-    minutes. The first sample stands alone, so an early estimate is rough: with WINDOW = 10 its standard deviation is up
-    to .16, later .06. A neighbor that does not list this node after 2 WINDOW beacons does not hear it: ratio 0.
+    minutes. The first estimate is a single sample, so it is rough: with WINDOW = 10 its standard deviation is up to
+    .16, later .06. If a neighbor's beacons still do not list this node after 2 WINDOW beacons, the neighbor is
+    assumed to receive none of this node's beacons, and the outbound ratio is 0.
 
     Two other sources were tried. Gaps among all broadcasts: floods collide, so good links looked poor and Diffusion put
     them on its black list. Acknowledgements of unicasts: they collide too, so links of 80 % looked like 65 %, and DPS
@@ -115,7 +116,7 @@ class LinkEstimator:
 
 
 class _Link:
-    """The numbers of beacons counted for one neighbor, and the delivery ratios of its link that result from them."""
+    """The state of the link to a neighbor: counters of its beacons, and the delivery ratios computed from them."""
 
     def __init__(self, number):
         self.number = number  # number of the neighbor's latest beacon
@@ -152,6 +153,9 @@ def count_beacon(link, number):
 
 def update_outbound(link, listed, entries, own_number):
     """Update the outbound ratio of a link from a neighbor's beacon.
+
+    If the beacon lists this node, the listed ratio is the new one. If not, the ratio becomes 0, but only if the list
+    is not full, this node has sent more than 2 WINDOW beacons, and more than 2 WINDOW beacons of the neighbor arrived.
 
     ``listed``: the ratio that the beacon lists for this node (0 to 255), or -1 if the beacon does not list the node;
     ``entries``: the number of neighbors that the beacon lists; ``own_number``: the number of this node's latest beacon.

@@ -13,11 +13,11 @@ Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "u
 
 
 def check_parameter(owner, parameter, value):
-    """Return ``value`` converted to the default's type. Raises ParameterError if its type or range is wrong.
+    """Return ``value``, converted to the type of the parameter's default value, if its type and range are valid.
 
     ``parameter``: an entry of a parameter table. None as ``minimum`` or ``maximum`` sets no limit; a tuple as
     ``minimum`` lists the allowed values. Lists become tuples, and numbers of other libraries become Python's.
-    ``owner``: the name that begins an error message.
+    ``owner``: the name that begins an error message. Raises ParameterError if ``value`` is not valid.
     """
     name, default, minimum, maximum, unit, _ = parameter
     value = _plain(value, default)

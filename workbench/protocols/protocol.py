@@ -14,10 +14,10 @@ __all__ = ["Parameter", "Protocol", "check_parameter", "plain"]
 
 
 class Shown:
-    """A class attribute whose value a function of `workbench.keywords` computes at each access.
+    """A class attribute whose value is computed at each access, by a function of `workbench.keywords`.
 
-    So `help` and signatures show a current value. ``name``: the function;
-    ``arguments(cls)``: its arguments for the class ``cls``. Motes never access the attribute.
+    `help` and signatures therefore show a current value. ``name``: name of the function; ``arguments``: a function that
+    returns the arguments for the class ``cls``. Motes never access the attribute.
     """
 
     def __init__(self, name, arguments):
@@ -227,7 +227,7 @@ class Protocol:
         return () if cls.why_not_on_motes else (cls.node.__module__,)
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Estimate how many frames are received on each arc of the topology during a run.
+        """Estimate how many frames are received on each arc (directed link) of the topology during a run.
 
         The result decides whether loading the fast engine saves time. ``readings`` and ``subscriptions``: how many the
         whole network has; ``duration_s``: length of the run. A flood causes one reception on each arc.

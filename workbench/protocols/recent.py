@@ -32,7 +32,7 @@ class RecentIds:
         self.values[id] = value
 
     def oldest(self):
-        """Return the value of the oldest id if the next new id will replace it, or None if the memory is not full."""
+        """Return the value of the oldest id, which the next new id will replace, or None if the memory is not full."""
         return self.values[self._ids[self._oldest]] if len(self._ids) >= self.size else None
 
     def __contains__(self, id):

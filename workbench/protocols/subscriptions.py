@@ -19,10 +19,10 @@ SECOND_US = 1000000  # All times of a node are whole microseconds.
 
 
 class Subscription:
-    """A subscription, as a node's ``subscribe`` returns it. Iterating over it takes the samples that have arrived.
+    """A subscription, as a node's ``subscribe`` returns it. An iteration takes out the samples that have arrived.
 
-    The subscription ends after ``expires_s`` seconds (None: never). Raises AttributeFormatError if it has no
-    constraints and ``match_all`` is not set. ``request`` is the message that the node sent for it, or None.
+    The subscription ends after ``expires_s`` seconds (None: never). Raises AttributeFormatError if ``attributes`` has
+    no constraints and ``match_all`` is not set. ``request`` is the message that the node sent for it, or None.
     """
 
     def __init__(self, node, attributes, now, expires_s=None, match_all=False):

@@ -75,7 +75,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def add_to_svg(svg: str, text: str) -> str:
-    """Return an SVG document with ``text``, the record of the runs that it shows, added as metadata."""
+    """Return the document ``svg`` with ``text``, the record of the runs that it shows, added as metadata."""
     opening_tag, bracket, svg_content = svg.partition(">")
     opening, closing = _METADATA
     return f"{opening_tag}{bracket}\n{opening}{html.escape(text, quote=False)}{closing}{svg_content}"
@@ -110,7 +110,7 @@ def texts_of_pdf(data: bytes) -> list[str]:
 
 
 def script_element(text: str) -> str:
-    """Return the HTML element that stores ``text``, a record of runs; "<" is escaped, so no text ends the element."""
+    """Return the HTML element that stores ``text``, a record of runs; "<" is escaped, as "</script>" would end it."""
     opening, closing = _SCRIPT
     return opening + text.replace("<", "\\u003c") + closing
 

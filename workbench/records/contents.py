@@ -1,4 +1,4 @@
-"""Functions that read a file or folder for its reproduction: records, a run's trace, or rows of a sweep."""
+"""Functions that read a file or folder to reproduce its runs: records, a run's trace, or rows of a sweep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SweepRow(NamedTuple):
 
     where      a text for messages: the number of the row and the name of its file
     columns    {column: value}; "document" is the scenario as JSON, "scenario" its hash
-    metrics    {metric: value}; None if the file does not mark its columns of metrics
+    metrics    {metric: value}; None if the file's metadata do not mark which columns are metrics
     """
 
     where: str
@@ -213,7 +213,7 @@ def rows_of(contents: Contents) -> Iterator[SweepRow]:
 
 
 def _metrics(schema: pa.Schema) -> dict[str, str] | None:
-    """Return {column: metric} from the metadata of a sweep's file, or None if the metadata is missing or invalid."""
+    """Return {column: name of its metric} from the metadata of a sweep's file; None if missing or invalid."""
     try:
         columns = json.loads((schema.metadata or {})[COLUMNS])
         return {

@@ -34,7 +34,7 @@ class Difference(NamedTuple):
 def compare_surroundings(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[Difference]:
     """Return the differences in versions, package code, user code and platform.
 
-    Both arguments have the keys of `record.surroundings`: versions, code, user_code and platform.
+    Both arguments have the fields that `record.surroundings` returns: versions, code, user_code and platform.
     """
     differences = [
         Difference(name, str(version), str(current["versions"].get(name, "unknown")))
@@ -74,7 +74,7 @@ def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Differen
 
 
 def compare_code(recorded: str | None, current: str) -> list[Difference]:
-    """Return a list with the difference of two code digests; empty if they are equal, or ``recorded`` is missing."""
+    """Return a list: the difference of two code digests, or [] if they are equal or ``recorded`` is missing."""
     return [Difference("the code", recorded, current)] if recorded and recorded != current else []
 
 
@@ -89,7 +89,7 @@ def compare_metrics(
 ) -> list[Difference]:
     """Return the differences between the recorded and the current values of the metrics ``names``.
 
-    A missing count is 0. Any other missing metric is NaN; two NaN are equal here.
+    A missing count of events is taken as 0, any other missing metric as NaN. Two NaN are equal here.
     """
     differences = []
     for name in names:
@@ -100,7 +100,10 @@ def compare_metrics(
 
 
 def number(name: str, value: Any) -> float:
-    """Return ``value``, the stored value of metric ``name``, as a number; NaN if invalid, 0 for a missing count."""
+    """Return ``value``, the stored value of metric ``name``, as a float.
+
+    None (missing) is 0 for a count of events, else NaN. An invalid value is NaN.
+    """
     if value is None:
         return 0.0 if name.startswith(COUNTS) else math.nan
     try:
@@ -112,7 +115,7 @@ def number(name: str, value: Any) -> float:
 def names_to_compare(recorded: Iterable[str], current: Iterable[str]) -> Iterator[str]:
     """Yield the names of metrics to compare: all recorded ones, then the event counts that only the new run has.
 
-    Other metrics that only the new run has are left out: this version of the workbench has added them.
+    Other metrics that only the new run has are left out, because a newer version of the workbench has added them.
     """
     names = dict.fromkeys(recorded)
     yield from names

@@ -16,7 +16,7 @@ from workbench.sim.scenario import Scenario
 
 @checked
 def open_scenario(path: str | Path) -> Scenario:
-    """Return the scenario in a file or a link, or that of the first run if the file compares several runs.
+    """Return the scenario in a file or a link. If the file compares several runs, return the first run's scenario.
 
     path    a scenario as JSON, a figure or page with the record of a run, the Parquet file of a run, the folder of
             `Run.save`, or a link from the lab, which contains ``#s=``

@@ -89,7 +89,7 @@ def write_trace(run: Run, where: Path | IO[bytes]) -> None:
 
 
 def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
-    """Return the versions, code digests and platform with which this process would run these protocols.
+    """Return the versions, code digests and platform with which this process runs these protocols.
 
     The keys are versions, code (digests of the package's folders), user_code (if any) and platform.
     """
@@ -138,7 +138,7 @@ def _version(library: str) -> str:
 
 
 def add_digest(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a complete record of runs: the fields of ``content``, with format, version and digest added."""
+    """Return a complete record: the fields of ``content``, with format, version and the record's digest added."""
     record = {"format": FORMAT, "version": VERSION, **content}
     return {**record, "digest": _digest(record)}
 
@@ -186,8 +186,8 @@ def _unpack(text: str) -> str:
 def package_digests(protocol: Protocol) -> dict[str, str]:
     """Return {folder of the package: digest of its code} for the folders that a run of the protocol executes.
 
-    A key is the name of a folder, such as "sim", or one of three others: "draws" stands for the modules in the
-    package's root, "protocols" for the modules directly in that folder, and "protocols/NAME" for a protocol's folder.
+    A key is a folder's path in the package, such as "sim" or "protocols/NAME". The key "protocols" stands for the
+    modules directly in that folder, "draws" for the modules in the package's root.
     """
     from workbench.sweeps import code, user_code
 
@@ -211,7 +211,10 @@ def _folder_digest(folder: str) -> str:
 
 
 def user_digests(protocol: Protocol) -> dict[str, dict[str, str]]:
-    """Return {name: {"module": its module, "digest": its digest}} for the user's code that a protocol calls."""
+    """Return {name: {"module": its module, "digest": its digest}} for the user's own code that a protocol uses.
+
+    A name begins with the kind of code, such as "protocol my_module:MyProtocol".
+    """
     from workbench.sweeps import user_code
 
     return {name: _origin(name, code_object) for name, code_object in user_code.of(protocol).items()}

@@ -157,7 +157,7 @@ def _reproduce(path: Path, engine: str, most: int | None, progress: Progress) ->
 
 
 def _without_repetitions(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records, equal ones only once: a page may contain figures of the run that it plays."""
+    """Return the records without duplicates; a page may contain a run and also figures of the same run."""
     return list({record["digest"]: record for record in records}.values())
 
 
@@ -195,10 +195,10 @@ def _reproduce_run(
     engine: str,
     name: str,
 ) -> None:
-    """Repeat a recorded run with ``engine``, and add the differences to ``answer``, the report.
+    """Repeat a recorded run with ``engine``, and add the differences to the report ``answer``.
 
-    ``fields`` has the run's scenario and results: ``record`` itself, or an item of a record of several runs. ``trace``
-    is the trace in the file, or None. ``name`` begins the subject of each difference: "NAME: " or "".
+    ``fields``: the run's scenario and results, which are ``record`` itself or an element of a record of several runs.
+    ``trace``: the trace in the file, or None. ``name``: prefix of each difference's subject, "NAME: " or "".
     """
     if fields.get("engine") == LIVE:
         raise DataError(
@@ -252,7 +252,7 @@ def _format_count(value: Any) -> str:
 
 
 def _play(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference:
-    """Run a scenario and return the run, or its error as a Difference if it fails (user code may have changed)."""
+    """Run a scenario and return the run, or the `Difference` to a complete run if the run raises an error."""
     try:
         run = play(scenario, engine, "trace" if with_trace else "metrics")
         _ = run.metrics
@@ -286,7 +286,7 @@ def build_scenario(document: Any, record: Mapping[str, Any]) -> Scenario:
 
 
 def _name_user_code(user_code: Mapping[str, Any]) -> str:
-    """Return a phrase for a message: the names of the user's code in a record, and how to import it."""
+    """Return a phrase for an error message: the user's protocols and filters in a record, and how to import them."""
     modules = {
         name: origin.get("module") or "" if isinstance(origin, Mapping) else "" for name, origin in user_code.items()
     }
@@ -297,7 +297,7 @@ def _name_user_code(user_code: Mapping[str, Any]) -> str:
 
 
 def _suggest_import(modules: list[str]) -> str:
-    """Return advice, for a message, on how to import these modules of the user."""
+    """Return a phrase for an error message that advises how to import the user's ``modules``."""
     if "__main__" in modules:
         return "a notebook or a script defines it; call wb.reproduce(...) there"
     return f"import {' and '.join(modules)} first (workbench reproduce --import {' --import '.join(modules)})"
@@ -309,7 +309,7 @@ def _suggest_import(modules: list[str]) -> str:
 def _reproduce_chart(
     answer: Reproduction, record: Mapping[str, Any], engine: str, most: int | None, progress: Progress
 ) -> None:
-    """Run the scenarios in the record of a sweep's chart again, and add the differences to ``answer``.
+    """Run the scenarios in the record of a sweep's chart again, and add the differences to the report ``answer``.
 
     At most ``most`` scenarios are run (None: all). Call ``progress`` with the number of runs done and the total.
     """
@@ -358,9 +358,9 @@ def _compare_point(
 
 
 def _find_measure(name: Any) -> Callable[..., Any] | None:
-    """Return the function named "module:name" if its module is loaded, else None.
+    """Return the function that ``name``, "module:function", names, or None if its module is not loaded.
 
-    The modules of this package's protocols are imported if needed; for safety, no other modules are.
+    A module of this package's protocols is imported if needed. For safety, other modules are not imported.
     """
     module, _, function = str(name or "").partition(":")
     package, is_of_a_protocol = module.partition(".")[0], module.startswith("workbench.protocols.")
@@ -376,9 +376,9 @@ def _find_measure(name: Any) -> Callable[..., Any] | None:
 
 
 def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | None) -> dict[str, float] | Difference:
-    """Run a scenario and return its metrics, or the error of a failed run as a Difference.
+    """Run a scenario and return {name: value} of its metrics, or a `Difference` if the run raises an error.
 
-    ``measure`` is the sweep's own function from a run to further metrics, or None.
+    ``measure``: the sweep's own function that returns further metrics of a run, or None.
     """
     run = _play(scenario, engine, measure is not None)
     if isinstance(run, Difference):
@@ -393,9 +393,9 @@ def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | N
 def _reproduce_rows(
     answer: Reproduction, rows: Iterable[contents.SweepRow], engine: str, progress: Callable[[], Any]
 ) -> None:
-    """Repeat the run of each row of a sweep's results with ``engine``, and add the differences to ``answer``.
+    """Repeat the run of each row of a sweep's results with ``engine``, and add the differences to the report.
 
-    ``answer``: the report of the reproduction, which is extended. Call ``progress`` after each row.
+    ``answer``: the report, which is extended. Call ``progress`` after each row.
     """
     codes_by_measure: dict[str, Codes] = {}
     unknown_measures: set[str] = set()

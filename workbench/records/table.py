@@ -38,7 +38,7 @@ def record_of_table(
     """Return the record of a sweep for a chart, from which the sweep's runs can be repeated.
 
     ``rows`` are the sweep's results, ``plan`` has its scenarios in the same order. ``drawn`` names the metrics that the
-    chart shows. ``others`` are (rows, plan) of further sweeps with the same measure, for a chart of several.
+    chart shows. ``others`` are (rows, plan) of further sweeps in the chart, which use the same measure.
     """
     from workbench.sweeps import user_code
 
@@ -91,17 +91,18 @@ def attach_record(
 
 
 def digest_of(scenario: str, metrics: Mapping[str, float]) -> str:
-    """Return a digest, 12 hex digits, of ``scenario``, a scenario's hash, and of the metrics of its run."""
+    """Return a digest (12 hex digits) of a scenario's hash, ``scenario``, and the ``metrics`` of its run."""
     text = json.dumps([scenario, plain_metrics(metrics)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def points_of(documents: Sequence[str]) -> dict[str, Any]:
-    """Return scenarios, given as JSON texts, in a form that stores each different value of a field once.
+    """Return scenarios, given as JSON texts, as a dictionary that stores each different value of a field once.
 
-    The form is {"values": {field: different values}, "places": {field: for each scenario, an index into the values}}.
-    ``places`` has only the fields that differ between scenarios. None stands for a missing field. A document may be ""
-    (an invalid scenario), and then all its fields are None.
+    ``["values"][field]`` lists the different values of a field. ``["places"][field][i]`` is the index of scenario i's
+    value in that list; fields that are equal in all scenarios are left out there. None stands for a missing field. A
+    document may be "" (an invalid scenario), and then all its fields are None. Example: seeds 1, 2, 1 are stored as
+    {"values": {"seed": [1, 2]}, "places": {"seed": [0, 1, 0]}}.
     """
     scenarios = [json.loads(document) if document else {} for document in documents]
     field_names = sorted({name for scenario in scenarios for name in scenario})

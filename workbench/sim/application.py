@@ -33,8 +33,8 @@ def plan(scenario: Any, kernel: Kernel, duration_us: int) -> None:
 def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute, ...]:
     """Return the attributes that a publish action publishes at the time ``now`` (µs).
 
-    An item that publishes a text always has the same attributes. The attributes of a sensor field or of `Readings`
-    depend on the node and the time.
+    A workload item that publishes a text has the same attributes each time. The attributes of a sensor field or of
+    `Readings` depend on the node and the time.
     """
     published_data = action.item.what
     if not isinstance(published_data, str):
@@ -49,7 +49,7 @@ def _record(kernel: Kernel, now: int, node: int, event: str, sequence: int, valu
 
 
 class Outages:
-    """Failures and recoveries of nodes, by index. A node is down while any of its outages lasts."""
+    """The failures and recoveries of nodes, which may overlap: a node is down while any of its outages lasts."""
 
     def __init__(self, kernel: Kernel, channel: Channel) -> None:
         self.kernel, self.channel = kernel, channel

@@ -20,10 +20,10 @@ _SHORTEST_M = 1.0  # shorter links have the path loss of one metre
 
 
 def strengths_ddB(positions_m: np.ndarray, senders: Any, receivers: Any) -> np.ndarray:
-    """Return the strength of each arc's frames at the receiver, relative to a distance of 1 m; int32 (arcs,).
+    """Return for each arc how strong the sender's frames are at the receiver, in tenths of a dB; int32 (arcs,).
 
-    The unit is a tenth of a dB: 0 up to 1 m, negative beyond. ``positions_m`` (nodes, 2); ``senders`` and ``receivers``
-    (arcs,) are indices of nodes.
+    Strengths are relative to that at a distance of 1 m: 0 up to 1 m, negative beyond. ``positions_m``: (nodes, 2).
+    ``senders`` and ``receivers``: (arcs,), indices of nodes.
     """
     offsets_m = positions_m[senders] - positions_m[receivers]
     distances_m = np.maximum(np.sqrt((offsets_m**2).sum(axis=1)), _SHORTEST_M)

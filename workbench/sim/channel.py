@@ -74,7 +74,7 @@ _Arc = tuple[int, float, Any]
 
 
 class Transmission:
-    """One frame in transit from a node's radio to its receivers; ``attempt`` counts unicast retries."""
+    """A frame in transit from a node's radio to its receivers; ``attempt`` counts its retries, if it is a unicast."""
 
     __slots__ = ("attempt", "backoffs", "destination", "end", "frame", "label", "outage", "sender", "start")
 
@@ -93,7 +93,7 @@ class Transmission:
 
 
 class Arcs:
-    """The arcs of the topology as flat lists, by the index of the sender.
+    """The arcs of the topology: ``receivers[i]`` is the list of arcs from the node with index ``i``.
 
     An arc is (index of the receiver, delivery ratio, key of the random draws of its losses). The key is None if the
     ratio is 1.
@@ -202,7 +202,10 @@ class Channel:
         return node_keys(draws.make_key(self.scenario.seed, purpose), self.addresses)
 
     def report_links(self, i: int, now: int) -> None:
-        """Report to node ``i`` the delivery ratios of its links in both directions, true or learned so far."""
+        """Report to node ``i`` the delivery ratios of its links in both directions.
+
+        The ratios are the true values, or the node's estimates so far if nodes learn them from beacons.
+        """
         if self.motes_learn:
             return
         if self.learns:
@@ -272,7 +275,7 @@ class Channel:
         self.ledger.add(start, end, sender, receiver, entry_kind, now, self.airtimes_us[len(transmission.frame)])
 
     def _add_audible(self, i: int, transmission: Transmission, now: int) -> None:
-        """Add a transmission to those that node ``i`` can hear; discard those that can no longer disturb a frame."""
+        """Add a transmission to the list that node ``i`` can hear; remove those that can no longer disturb a frame."""
         transmissions = self.audible[i]
         if len(transmissions) >= 16:
             # A frame that ends from now on began at most the longest airtime ago.
@@ -544,15 +547,15 @@ class Channel:
     # Low-power listening: see `workbench.sim.low_power`
 
     def _find_copy(self, i: int, transmission: Transmission) -> tuple[int, int]:
-        """Return (start, end), in µs, of the copy that node ``i`` receives of a strobe (repeated copies of a frame)."""
+        """Return (start, end) in µs of the copy that node ``i`` receives of a strobe (a frame in repeated copies)."""
         start_us, airtime = transmission.start, self.airtimes_us[len(transmission.frame)]
         end_us = copy_end(start_us, next_wake(self.phases_us[i], self.wake_interval_us, start_us), airtime)
         return end_us - airtime, end_us
 
     def _find_first_end(self, transmission: Transmission, airtime: int) -> int:
-        """Return the time in µs at which a frame that is sent in copies (a strobe) can end first.
+        """Return the earliest time in µs at which a strobe (a frame sent in repeated copies) can end.
 
-        For a unicast, this is the end of the first copy that the receiver gets; otherwise the strobe takes a whole
+        A unicast to a neighbor can end with the first copy that the receiver gets. Any other strobe takes a whole
         wake-up interval.
         """
         receiver = transmission.destination

@@ -22,10 +22,11 @@ class Conditions(NamedTuple):
     name            the protocol, as charts name it
     link_quality    "known" (the true delivery ratios: an oracle), "learned" (from beacons) or "unused"
     own_retries     how often the protocol itself repeats a message, besides the radio
-    roles           nodes with a role that the protocol's settings name, and how they were chosen; "" without roles
+    roles           the settings that give nodes a role, with the number and the choice of these nodes, as text; "" if
+                    the protocol has no such setting
     frame           the largest frame in bytes and number of fragments, as text; "" without a limit
-    filters         names of the filters
-    changed         settings that differ from the defaults, as text; roles and filters are left out
+    filters         names of the protocol's filters, which change or drop messages
+    changed         settings that differ from the defaults, as "name=value"; roles and filters are left out
     ignored         parts of the workload that the protocol ignores: "INTERVAL", "reinforcements"
     """
 
@@ -55,7 +56,8 @@ class Conditions(NamedTuple):
 def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
     """Return the conditions under which a scenario's protocol runs: link qualities, retries, roles, limits, settings.
 
-    ``name``: the protocol's name in charts, by default its class's name. ``rule``: how nodes with roles were chosen.
+    ``name``: the protocol's name in charts, by default its class's name. ``rule``: how the nodes with a
+    role were chosen, as text; by default, the text lists the nodes.
     """
     protocol, radio = scenario.protocol, scenario.radio
     quality = "unused"

@@ -2,9 +2,9 @@
 
 Theory of operation
     Each node has a sequence of random delays, numbered by a counter (`workbench.draws`). During a flood, all nodes need
-    their delays of the same counter at about the same time. Once an eighth of the nodes have requested them, numpy
-    computes them for all nodes at once, at a tenth of the cost for each. The delays are the same either way. If few
-    nodes request the delays of a counter, each delay is computed separately.
+    the delay with the same number at about the same time. At first, each delay is computed separately. As soon as more
+    than an eighth of the nodes have requested delay n, numpy computes delay n of all nodes at once, at a tenth of the
+    cost for each. Both computations give the same delays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _MEMORY = 1000  # counters for which the number of requests is stored
 
 
 class Delays:
-    """The random delays of all nodes, in µs in [``shortest``, ``longest``]; ``keys`` has each node's key for draws."""
+    """The random delays of all nodes: integers in [``shortest``, ``longest``] µs.
+
+    ``keys``: for each node, the key of its random draws.
+    """
 
     def __init__(self, keys: list[int], shortest: int, longest: int) -> None:
         self.shortest = shortest
@@ -30,7 +33,7 @@ class Delays:
         self._requests: dict[int, int] = {}
 
     def draw(self, i: int, counter: int) -> int:
-        """Return the random delay of node ``i``, in µs, that has the number ``counter`` among the node's delays."""
+        """Return delay number ``counter`` of node ``i``, in µs; the same arguments always give the same delay."""
         delays_of_counter = self._columns.get(counter)
         if delays_of_counter is not None:
             return delays_of_counter[i]
@@ -52,7 +55,7 @@ class Delays:
 
 
 def node_keys(key: int, addresses: tuple[int, ...]) -> list[int]:
-    """Return for each address the key of the node's random draws: ``key``, extended by the address.
+    """Return for each address the key of the node's random draws.
 
     If ``key`` is ``draws.make_key(*numbers)``, a node's key is ``draws.make_key(*numbers, address)``.
     """

@@ -62,9 +62,10 @@ def make_nodes(scenario: Any) -> list[Node]:
 
 
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Recorder:
-    """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Return the recorder.
+    """Run a scenario on the reference engine; return the recorder, which stores the run's rows.
 
-    ``progress`` is called regularly with the fraction of the run that is done, 0 to 1.
+    ``record``: "trace" to store all rows, or "metrics" to store and count what metrics need. ``progress`` is called
+    regularly with the fraction of the run that is done, 0 to 1.
     """
     recorder = (
         MetricsRecorder(_sinks(scenario), metric_events(scenario.protocol)) if record == "metrics" else Recorder()

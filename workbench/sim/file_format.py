@@ -31,7 +31,7 @@ Made = TypeVar("Made")
 
 
 def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
-    """Return a scenario as plain values, ready for JSON; ``network``: the plain value for the field "topology"."""
+    """Return a scenario as plain values, ready for JSON; ``network``: its topology, already as plain values."""
     plain_fields = {
         "format": FORMAT,
         "version": VERSION,
@@ -47,9 +47,9 @@ def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
 
 
 def from_json(text: str, make: Callable[..., Made]) -> Made:
-    """Return the scenario that a JSON text describes, as ``make(...)`` creates it from the scenario's fields.
+    """Return the scenario that a JSON text describes. Raises ScenarioError for a wrong field.
 
-    Raises ScenarioError for a wrong field.
+    ``make``: the class or function that creates the scenario; it is called with the scenario's fields as keywords.
     """
     try:
         scenario_fields = json.loads(text)

@@ -48,10 +48,11 @@ class Kernel:
 
         handlers[kind](now, argument)              an entry of that kind is due. The application handles ACTION, the
                                                    kernel WAKE, the channel all other kinds
-        channel.send(i, destination, frame, now)   node ``i`` sends a frame, to one neighbor or (None) to all
+        channel.send(i, destination, frame, now)   node ``i`` sends a frame; the destination is a neighbor, or None for
+                                                   a broadcast
         channel.report_links(i, now)               call ``link_quality`` of node ``i`` for each of its links
 
-    They call `push` to schedule an entry, and `collect` after each call of a node.
+    The other layers call `push` to schedule an entry, and `collect` after each call of a node.
     """
 
     channel: Any
@@ -70,7 +71,7 @@ class Kernel:
     # Loop, heap and time
 
     def push(self, time: int, kind: int, argument: Any) -> None:
-        """Schedule ``handlers[kind](time, argument)``, after all entries with the same time."""
+        """Schedule the call ``handlers[kind](time, argument)`` at ``time`` (µs), after earlier entries of that time."""
         self.counter += 1
         heappush(self.heap, (time, self.counter, kind, argument))
 

@@ -45,16 +45,17 @@ def next_wake(phase_us: Any, interval_us: int, time_us: Any) -> Any:
 
 
 def copy_end(start_us: Any, wake_us: Any, airtime_us: Any) -> Any:
-    """Return the end in µs of the first copy of a frame that begins at or after ``wake_us``.
+    """Return the time in µs at which a node that wakes up at ``wake_us`` has received a copy of a strobe's frame.
 
-    The copies, each of ``airtime_us``, are sent from ``start_us`` on, GAP_US apart.
+    This is the end of the first copy that begins at or after ``wake_us``. The copies, each of ``airtime_us``, are sent
+    from ``start_us`` on, with pauses of GAP_US.
     """
     period_us = airtime_us + GAP_US
     return start_us - (start_us - wake_us) // period_us * period_us + airtime_us
 
 
 def strobe_end(start_us: int, airtime_us: int, interval_us: int) -> int:
-    """Return the end in µs of a frame that is repeated from ``start_us`` on until every neighbor has woken up.
+    """Return the time in µs at which a strobe ends that begins at ``start_us`` and reaches every neighbor.
 
     ``airtime_us``: the airtime of one copy. ``interval_us``: the interval of wake-ups.
     """
@@ -64,9 +65,9 @@ def strobe_end(start_us: int, airtime_us: int, interval_us: int) -> int:
 def check_time(time_us: int, slots: int, backoffs: int, interval_us: int, phase_us: int) -> int:
     """Return the time in µs at which a node checks the channel, after a back-off that begins at ``time_us``.
 
-    ``slots``: the random length of the back-off. ``backoffs``: how often this frame has already found the channel busy.
+    ``slots``: the random length of the back-off. ``backoffs``: how often the channel was busy for this frame so far.
     ``interval_us``: the interval of wake-ups. ``phase_us``: the time of the receiver's first wake-up, or -1 if the
-    sender does not know it.
+    sender has not learned it.
     """
     if backoffs:
         time_us += slots * (interval_us >> 3)
@@ -77,7 +78,7 @@ def check_time(time_us: int, slots: int, backoffs: int, interval_us: int, phase_
 
 
 def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
-    """Return how many µs a node that hears no frame is awake before ``time_us``, for its checks of the channel.
+    """Return the time in µs that a node, if it hears no frame, spends on checks of the channel in [0, ``time_us``).
 
     The node first wakes up at ``phase_us``, then every ``interval_us``.
     """
@@ -88,7 +89,7 @@ def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
 
 
 def checks_between_us(phase_us: int, interval_us: int, start_us: int, end_us: int) -> int:
-    """Return how many µs a node that hears no frame is awake in [start_us, end_us), for its checks of the channel.
+    """Return the time in µs that a node, if it hears no frame, spends on checks of the channel in [start_us, end_us).
 
     The node first wakes up at ``phase_us``, then every ``interval_us``. The result is 0 for a radio that never sleeps
     (an interval of 0).

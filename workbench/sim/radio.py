@@ -8,7 +8,8 @@ Model
                  at once. Unicast frames wait only until their own radio is free.
     collisions   a frame is lost at a receiver that hears any other transmission during its airtime, or transmits
                  itself (half duplex). Every arc of the topology is loud enough to disturb. With ``capture_dB``, a
-                 frame that is stronger than each of them by that many dB is received (`workbench.sim.capture`).
+                 frame that is stronger than each other frame by that many dB is received
+                 (`workbench.sim.capture`).
     frame limit  with ``max_frame_B``, a longer frame is sent as fragments if its protocol permits (``max_fragments`` of
                  `Protocol`), and otherwise refused with an error. Fragments follow each other as a burst with one
                  back-off and one acknowledgement; each has a header of 5 bytes (RFC 4944), the radio's overhead, and a
@@ -240,7 +241,7 @@ class Radio:
         return max(self.max_frame_B, max_fragments * max(1, self.max_frame_B - FRAGMENT_HEADER_B))
 
     def delivery_ratio(self, pdr: float) -> float:
-        """Return the share of frames, 0 to 1, that an arc delivers; ``pdr`` is the arc's ratio in the topology."""
+        """Return the share of frames, 0 to 1, that an arc delivers; ``pdr``: the delivery ratio in the topology."""
         if self.loss == "links":
             return pdr
         return 1.0 if self.loss == "none" else 1.0 - float(self.loss)
@@ -276,7 +277,10 @@ def count_fragments(frame_B: int, max_frame_B: int) -> int:
 
 
 def share_of_whole_frames(ratio: float, fragments: int) -> float:
-    """Return the share of frames that arrive whole, over an arc that delivers this ``ratio`` of the fragments."""
+    """Return the share of frames, 0 to 1, of which all fragments arrive: ``ratio`` to the power of ``fragments``.
+
+    ``ratio``: the share of fragments that the arc delivers. ``fragments``: the number of fragments of each frame.
+    """
     arriving_share = ratio
     for _ in range(fragments - 1):
         arriving_share *= ratio

@@ -130,7 +130,7 @@ answer_for(__name__)
 
 
 def describe_radio(radio: Radio) -> str:
-    """Return a text: the name of the most similar of `named_radios`, and the fields in which ``radio`` differs."""
+    """Describe a radio by the most similar of `named_radios` and the fields that differ: "CC2420 with retries=0"."""
     changed_fields = {
         radio_name: [
             item.name for item in fields(Radio) if getattr(radio, item.name) != getattr(known_radio, item.name)

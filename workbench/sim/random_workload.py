@@ -110,8 +110,8 @@ def random_outage(
 ) -> Outage:
     """Return an outage of random ``nodes`` from ``start_s`` to ``stop_s``.
 
-    ``stop_s=None``: to the end of the run. ``share``: the share of ``nodes`` that fail. Their number is rounded, and at
-    least one.
+    ``stop_s=None``: the outage lasts to the end of the run. ``share``: the share of ``nodes`` that fail, in (0, 1]; the
+    number of failing nodes is rounded, and at least 1.
     """
     _check_share("share", share)
     nodes = _check_nodes(nodes)
@@ -142,7 +142,10 @@ def _check_nodes(nodes: Iterable[int]) -> list[int]:
 
 
 def _read_dimensions(dimensions: Sequence[str]) -> list[tuple[str, int, int, int]]:
-    """Return (name, steps per unit, lowest value, highest value) of each dimension; values are counted in steps."""
+    """Return (name of the key, steps per unit, lowest value, highest value) of each dimension.
+
+    A step is the resolution of the key. Both values are integers in steps: with 10 steps per °C, 205 is 20.5 °C.
+    """
     spaces = []
     for number, low, high in read_dimensions("random workload", dimensions):
         key = key_of(number)

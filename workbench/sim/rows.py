@@ -1,7 +1,7 @@
 """The columns of a trace as numpy arrays, and selections of its rows, for metrics, explanations and views.
 
-A column of text holds a code for each row; `Columns.words` has the texts. So rows of an event are selected by comparing
-small integers, and no method runs a Python step for each row of the trace.
+A text column is stored as an integer code for each row: an index into `Columns.words`, the column's distinct texts. So
+rows of an event are selected by comparing small integers, and no method runs a Python step for each row of the trace.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class _OnDemand(dict[str, Any]):
 
 
 class Columns:
-    """The columns of a trace (rows,), each read at first access.
+    """The columns of a trace as arrays (rows,), each read at first access.
 
-    ``numbers[name]``: a column of numbers. ``codes[name]``: a column of text as codes into ``words[name]``.
-    Raises DataError if the table lacks a column of a trace.
+    ``numbers[name]``: a column of numbers. ``codes[name]``: a text column as indices into ``words[name]``, the list of
+    its distinct texts. Raises DataError if the table lacks a column of a trace.
     """
 
     def __init__(self, trace: pa.Table) -> None:
@@ -90,9 +90,9 @@ class Columns:
     # Rows by words
 
     def where(self, rows: np.ndarray | None = None, **equal: str | Iterable[str]) -> np.ndarray:
-        """Return the ascending numbers of the rows whose text columns have the given words: ``where(event="sent")``.
+        """Return the row numbers, ascending, of the rows with the given texts: ``where(event="sent", message="data")``.
 
-        Several words for a column are alternatives. ``rows``: search only these rows.
+        ``event=("sent", "received")`` selects rows with either text. ``rows``: row numbers to search; by default all.
         """
         marks_of = {name: self._mark_codes(name, _as_set(words)) for name, words in equal.items()}
         if not all(marks.any() for marks in marks_of.values()):  # The words do not occur in the trace.
@@ -105,7 +105,7 @@ class Columns:
         return rows
 
     def _find_event_rows(self, event_codes: tuple[int, ...]) -> np.ndarray:
-        """Return the row numbers, ascending, of the trace rows whose event has one of these codes; cached."""
+        """Return the row numbers, ascending, of all rows whose event has one of ``event_codes``; results are cached."""
         if event_codes not in self._rows_of:
             code_column = self._event_codes()
             is_match = code_column == event_codes[0]
@@ -120,7 +120,7 @@ class Columns:
         return self._events
 
     def _mark_codes(self, name: str, words: set[str]) -> np.ndarray:
-        """Return for each code of the text column ``name`` whether the code's text is in ``words``; bool (codes,)."""
+        """Return for each code of the text column ``name`` whether its text is in ``words``; bool (codes,)."""
         return np.array([word in words for word in self.words[name]] or [False])
 
     def code(self, name: str, word: str) -> int:
@@ -129,10 +129,10 @@ class Columns:
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
-        """Count the rows of an event from each of ``rows`` (r,) up to the next of ``rows``; int64 (r,).
+        """Return the number of rows with this ``event`` in each interval of the table; int64 (r,).
 
-        ``rows``: row numbers, ascending. Each begins an interval that ends before the next of ``rows``, or at the end
-        of the table.
+        ``rows`` (r,): row numbers, ascending. Interval i is [``rows[i]``, ``rows[i + 1]``); the last interval ends with
+        the table.
         """
         code = self.code("event", event)
         if not len(rows) or code < 0:
@@ -150,19 +150,25 @@ class Columns:
         return self._mark_codes(name, {word})[self.codes[name][rows]]
 
     def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
-        """Return (indices, words): the words that a text column has at ``rows``, and the index of each row's word."""
+        """Return (indices, words): the distinct texts of a column at ``rows``, and for each row an index into them."""
         occurring, inverse = unique_inverse(self.codes[name][rows])
         return inverse, [self.words[name][code] for code in occurring.tolist()]
 
     def numbered(self, name: str, rows: np.ndarray, numbers: Mapping[str, int]) -> np.ndarray:
-        """Return ``numbers[word]`` for the word of each of ``rows`` in the text column ``name``; -1 for other words."""
+        """Return ``numbers[text]`` for the text of each of ``rows`` in the column ``name``; int64 (len(rows),).
+
+        The result is -1 for a text that ``numbers`` does not contain.
+        """
         number_of = np.array([numbers.get(word, -1) for word in self.words[name]] or [-1])
         return number_of[self.codes[name][rows]]
 
     # Columns of events
 
     def columns(self, event: str, *names: str) -> list[np.ndarray]:
-        """Return the named columns at the rows of an event; a text column as codes, indices into ``words[name]``."""
+        """Return the named columns, as arrays, at the rows with this ``event``.
+
+        A text column is returned as indices into ``words[name]``.
+        """
         rows = self.where(event=event)
         return [(self.codes if name in TEXTS else self.numbers)[name][rows] for name in names]
 
@@ -192,7 +198,7 @@ def _as_set(words: str | Iterable[str]) -> set[str]:
 
 
 def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Return (codes, words): a text column as indices (n,) into the list ``words`` of its distinct texts."""
+    """Return (codes, words) of a text column: its distinct texts ``words``, and ``codes`` (n,), indices into them."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     # A single chunk has one dictionary. Copying the codes of a long trace takes as long as computing its layers.

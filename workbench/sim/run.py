@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @extensible
 @checked
 class Run:
-    """The result of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
+    """The result of running a scenario: its ``trace`` and ``metrics``, with methods to display and export it.
 
     ``engine`` is "reference" or "fast"; ``engine_reason`` explains why the fast engine was not used. ``kinds``: for
-    runs on motes, node -> kind of mote.
+    runs on motes, {address of the node: kind of mote}.
     """
 
     kinds: Mapping[int, str] = {}
@@ -63,7 +63,7 @@ class Run:
 
     @cached_property
     def trace_hash(self) -> str:
-        """The sha256 of the trace; it is the same for all runs of a scenario."""
+        """The SHA-256 digest of the trace; it is equal for all runs of the same scenario."""
         return trace_module.digest(self.trace)
 
     @cached_property

@@ -26,14 +26,15 @@ def run(
 ) -> Run:
     """Play the scenario and return its Run.
 
-    ``engine="auto"`` takes the fast engine if it can play the scenario, and if the run takes longer than loading that
-    engine. ``"fast"`` requires it, and raises ScenarioError with the reason if it cannot play the
-    scenario. Both engines give the same run, row by row. ``record="metrics"`` stores no trace.
+    ``engine="auto"`` uses the fast engine, unless it cannot play the scenario or the run is shorter than the time to
+    load this engine. ``"fast"`` raises ScenarioError with the reason if the fast engine cannot play the scenario.
+    Both engines give the same run, row by row. ``record="metrics"`` stores no trace.
 
-    ``progress`` is called regularly with the fraction of the run that is done, 0 to 1. If it returns True, the
-    run ends then, and the duration of `Run.scenario` is the time of that end. ``on``: motes (`workbench.motes`) that
-    run the nodes; the returned run is still in progress. Motes need the reference engine and always record a trace. A
-    warning names an item of the workload that starts after the end of the run, or a reinforcement without effect.
+    ``progress`` is called regularly with the fraction of the run that is done, 0 to 1. If it returns True, the run
+    ends early, and the duration of `Run.scenario` is the time of the end. ``on``: motes (`workbench.motes`) that run
+    the nodes; the returned run is still in progress. Motes need the reference engine and always record a trace.
+
+    Warns if an item of the workload starts after the end of the run, or if a reinforcement has no effect.
     """
     engine = checked_engine(engine)
     if record not in RECORDS:
@@ -60,10 +61,10 @@ def play(
     record: str = "trace",
     progress: Callable[[float], Any] | None = None,
 ) -> Run:
-    """Play a scenario in the simulator and return the run; do not warn of workload items that start after its end.
+    """Play a scenario in the simulator and return the run, without the warnings of `run`.
 
-    The parameters are those of `run`, which warns. A sweep would warn once per process, the graphical lab at every
-    change; there `Run.explain` names such items.
+    The parameters are those of `run`. A sweep would repeat the warnings in each process, and the graphical lab after
+    each change. There, `Run.explain` names workload items that start after the end of the run.
     """
     engine = checked_engine(engine)
     reason = 'engine="reference" was requested'
@@ -82,8 +83,8 @@ def play(
 def _make_run(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
     """Return the `Run` of a scenario, with the rows that a recorder has stored.
 
-    If the run was stopped early, the scenario in the `Run` lasts until that time. ``reason``: why the fast
-    engine was not used, or "".
+    If the run was stopped early, the `Run` has a copy of the scenario whose duration is the time of the stop.
+    ``reason``: why the fast engine was not used, or "".
     """
     ended_us = recorder.ended_us
     played = scenario if ended_us is None else scenario.replace(duration_s=ended_us / 1e6)
@@ -91,7 +92,7 @@ def _make_run(scenario: Scenario, engine: str, recorder: Any, reason: str = "") 
 
 
 def checked_engine(engine: str) -> str:
-    """Return the name of an engine. Raises ScenarioError if it is unknown; "compiled" is a former name of "fast"."""
+    """Return ``engine``, or "fast" for its former name "compiled". Raises ScenarioError for an unknown name."""
     if engine == "compiled":
         return "fast"
     if engine not in ENGINES:

@@ -220,9 +220,10 @@ _normal_forms: WeakKeyDictionary[nx.Graph, nx.DiGraph] = WeakKeyDictionary()
 
 
 def normal_form(graph: Any) -> nx.DiGraph:
-    """Return the topology of a scenario: a checked and frozen copy of ``graph``, or ``graph`` if it is such a copy.
+    """Return the topology of a scenario: a checked and frozen copy of ``graph``.
 
-    The copies of frozen graphs are cached, as are the digests of all copies.
+    If ``graph`` is itself a result of this function, it is returned without a copy. Results for frozen graphs are
+    cached.
     """
     if isinstance(graph, nx.DiGraph) and graph in _digests:
         return graph
@@ -236,17 +237,21 @@ def normal_form(graph: Any) -> nx.DiGraph:
 
 
 def digest_of_network(graph: nx.Graph) -> str:
-    """Return the digest of a topology; scenarios are equal only if their topologies have equal digests."""
+    """Return the digest of a topology, a text; topologies are equal if their digests are equal."""
     return _digests[normal_form(graph)]
 
 
 def _names_keys(values: Mapping[Any, Any]) -> bool:
-    """Return whether the names in a mapping are attribute keys, in capitals, and not parameters of a sensor field."""
+    """Return whether all names in a mapping are in capitals, as attribute keys are; a sensor field's names are not."""
     return all(not isinstance(name, str) or name.isupper() for name in values)
 
 
 def _replace_value(value: Any, field_name: str, path: str, new: Any) -> Any:
-    """Return a copy of ``value``, the content of the scenario's field ``field_name``, with ``new`` at ``path``."""
+    """Return a copy of ``value``, which belongs to the scenario's field ``field_name``, with one part replaced.
+
+    ``path``: the part that ``new`` replaces. It is a parameter of the protocol or the radio, or "N.field" for a field
+    of workload item N.
+    """
     if field_name == "protocol":
         return value.public_class()(**{**value.settings, path: new})
     if field_name == "radio":

@@ -148,7 +148,7 @@ class RadioLedger:
         return states_us
 
     def _find_idle_checks(self, end_us: int, covered_us: np.ndarray) -> np.ndarray:
-        """Return how many µs each node checked the channel, at its wake-ups, while no frame was in the air.
+        """Return for each node the time in µs of its wake-ups' checks of the channel while no frame was in the air.
 
         ``end_us``: the end of the run. ``covered_us``: the end of each node's last busy interval.
         """
@@ -164,10 +164,10 @@ class RadioLedger:
         return idle_us
 
     def _add_receptions(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Return ``entries`` and the receptions of nodes that woke up during a strobe (repeated copies of a frame).
+        """Return ``entries``, with an added entry for each node that woke up during a strobe (copies of a frame).
 
-        ``entries``: intervals of the nodes' radios. Only strobes that ended by ``now`` count; each becomes an entry of
-        the kind FRAME.
+        ``entries``: intervals of the nodes' radios. Only strobes that ended by ``now`` count; the kind of their own
+        entries is changed from STROBE to FRAME.
         """
         strobe_indices = np.flatnonzero((entries["kind"] == STROBE) & (entries["end"] <= now))
         if not len(strobe_indices):
@@ -245,13 +245,14 @@ def add_up(
 ) -> None:
     """Add intervals of the nodes' radios, in order of their start, to the totals of each node.
 
-    Apart from two numbers, the arguments are lists, which are faster in Python, or arrays, which numba needs.
-    ``starts`` to ``kinds`` are the columns of the intervals. The totals are unions of intervals, which the docstring of
-    the module explains. Union j of node i is ``unions_us[j * n + i]`` in a network of n nodes, and ``covered_us`` of
-    this index is the end of the union's last interval. ``unions_us`` to ``covered_checks_us`` are changed in place.
-    ``longest_overheard_us``: the longest time that a node overhears one frame. ``interval_us``: the interval of
-    wake-ups, or 0. The nodes that hear node i are ``hearers[first[i] : first[i + 1]]``. ``phases_us``: when each node
-    first wakes up.
+    The arguments without a type are lists, which are faster in Python, or arrays, which numba needs. ``starts`` to
+    ``kinds``: the columns of the intervals. ``longest_overheard_us``: the longest time that a node overhears one frame.
+    ``interval_us``: the interval of wake-ups, or 0. The nodes that hear node i are
+    ``hearers[first[i] : first[i + 1]]``. ``phases_us``: when each node first wakes up.
+
+    ``unions_us`` to ``covered_checks_us`` are the totals, and are changed in place. The docstring of the module
+    explains the unions. With n nodes, ``unions_us[j * n + i]`` is the length of union j of node i. The end of the last
+    interval in this union is ``covered_us[j * n + i]``.
     """
     node_count = len(off_us)
     last_union = len(unions_us) - node_count

@@ -148,18 +148,19 @@ class Recorder:
         self._cells.clear()  # `append` is bound to this list, so it is cleared and not replaced.
 
     def table(self) -> pa.Table:
-        """Return all stored rows, in order."""
+        """Return all stored rows as a table, in the order of recording."""
         if self._cells or not self._batches:
             self._flush()
         return pa.Table.from_batches(self._batches, schema=SCHEMA).unify_dictionaries()
 
 
 class MetricsRecorder(Recorder):
-    """A recorder that stores the rows of ``stored_events``, and the rows "held" at the subscribing nodes, ``sinks``.
+    """A recorder for runs without a trace: it stores only the rows that metrics read, and counts most others.
 
-    Frames, losses, drops and holders are counted. Other events (a message forwarded, a gradient set, an innovative
-    packet) are neither stored nor counted, so no metric may be computed from their number: only `tally` of a full trace
-    contains it.
+    It stores the rows of ``stored_events``, and rows of the event "held" at ``sinks``, the nodes that subscribe.
+    Frames, losses, drops and the nodes that held a publication are counted. Other events (a message forwarded, a
+    gradient set, an innovative packet) are neither stored nor counted, so no metric may be computed from their number:
+    only `tally` of a full trace contains it.
     """
 
     metrics_only = True
@@ -199,7 +200,7 @@ class MetricsRecorder(Recorder):
             self._cells.extend(row)
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Count the holders of each publication, and store the rows of events that metrics read."""
+        """Count the nodes that held each publication, and store the rows of events that metrics read."""
         for event in events:
             event_type = type(event)
             if event_type is contract.Held:
@@ -225,7 +226,7 @@ class MetricsRecorder(Recorder):
                 self._cells.extend(trace_row)
 
     def tally(self) -> tuple[Counts, Sizes]:
-        """Return (counts, bytes): by (event, message, reason), the number of events and the bytes of their frames."""
+        """Return (counts, bytes): {(event, message, reason): number of events}, and the same for bytes of frames."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
         counts["held", "", ""] += sum(holders.count(1) for holders in self._holders.values())
         for message, (sent_count, sent_B, heard_count, heard_B) in self._traffic.items():
@@ -276,9 +277,9 @@ def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
 
 
 def tally(table: pa.Table) -> tuple[Counts, Sizes]:
-    """Return (counts, bytes): for each (event, message, reason) of a full trace the number of rows and bytes.
+    """Return (counts, bytes) of a full trace: {(event, message, reason): number of rows}, and the same for bytes.
 
-    Rows "held" are counted once for each pair of a node and a publication, as in a run without a trace.
+    Rows of the event "held" are counted once for each pair of a node and a publication, as in a run without a trace.
     """
     event_codes, event_names = codes(table.column("event"))
     message_codes, message_names = codes(table.column("message"))
@@ -328,9 +329,10 @@ def _count_reasons(
     names: list[str],
     totals: tuple[Counts, Sizes],
 ) -> None:
-    """Add the number and bytes of an event's rows (n,), by message and reason, to ``totals``.
+    """Add to ``totals`` the number and the bytes of an event's rows, for each message and reason.
 
-    ``messages`` (n,) are codes of ``names``.
+    ``rows`` (n,): the numbers of the event's rows. ``messages`` (n,): for each row, the index of its message in
+    ``names``. ``totals``: (counts, bytes), as `tally` returns them.
     """
     row_counts_of, bytes_of = totals
     details, detail_texts = codes(table.column("detail"))

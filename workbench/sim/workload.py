@@ -99,8 +99,8 @@ class Publish:
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
         """Yield one publish action per reading and node.
 
-        ``index``: this item's position in the workload. ``nodes``: all nodes of the network. ``seed``: of the random
-        phases with ``stagger``.
+        ``index``: this item's position in the workload. ``nodes``: all nodes of the network. ``seed``: the
+        seed of the random phases that ``stagger`` causes.
         """
         stop_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
         period_us = None if self.every_s is None else _to_us(self.every_s)
@@ -175,10 +175,10 @@ class Outage:
 class Reinforce:
     """A workload item: sink(s) ``at`` reinforce the paths to some of their sources at ``start_s``, or repeatedly.
 
-    ``what``: constraints within those of a subscription of the sink. They select the sources: those whose last reading
-    meets the constraints, for example all sources in a region. An INTERVAL among the constraints applies to these
-    sources as long as the reinforced gradients last. With ``every_s`` the reinforcement is repeated until ``stop_s``.
-    Protocols without reinforcement ignore the item.
+    ``what``: constraints at least as strict as those of a subscription of the sink. They select the sources whose last
+    reading meets the constraints, for example all sources in a region. An INTERVAL among the constraints applies to
+    these sources as long as the reinforced gradients last. With ``every_s`` the reinforcement is repeated until
+    ``stop_s``. Protocols without reinforcement ignore the item.
     """
 
     at: At
@@ -291,7 +291,7 @@ def reinforce(
     """Return an item: sink ``at`` reinforces the paths to the sources whose readings meet ``what``.
 
     Example: ``reinforce(at=1, what="TEMP GE 25, X LE 20, INTERVAL IS 1", start_s=10)``. ``what``: text, or the result
-    of ``wb.parse``; it must lie within a subscription of the sink.
+    of ``wb.parse``; its constraints must be at least as strict as those of a subscription of the sink.
     """
     checked_times_s = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
     what, attributes = _as_text_and_attributes(what, "TEMP GE 25, X LE 20")
@@ -398,7 +398,10 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
 
 
 def check_unconstrained(items: Iterable[Item]) -> None:
-    """Raise ScenarioError for the first publication with constraints, which the scenario's protocol does not allow."""
+    """Raise ScenarioError for the first publication that has constraints.
+
+    The check is for protocols that do not allow constraints in publications.
+    """
     for index, item in enumerate(items):
         if isinstance(item, Publish) and isinstance(item.what, str):
             sentence = _describe_constraints(item.what)
@@ -410,7 +413,10 @@ def check_unconstrained(items: Iterable[Item]) -> None:
 
 @lru_cache(maxsize=100_000)
 def _describe_constraints(text: str) -> str:
-    """Return a sentence that explains why a publication is refused for its constraints, or "" if it is not refused."""
+    """Return a sentence that explains why the publication ``text`` is refused, or "" if it has no constraints.
+
+    Constraints are attributes with another operator than IS.
+    """
     attributes = attributes_module.parse(text)
     if all(attribute.operator == attributes_module.IS for attribute in attributes):
         return ""
@@ -464,7 +470,7 @@ def describe_late(items: Iterable[Item], duration_s: float) -> str:
 
 
 def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
-    """Raise ScenarioError if a workload makes more than MOST_ACTIONS actions in a network of this many nodes."""
+    """Raise ScenarioError if a workload causes more than MOST_ACTIONS actions in a network of ``nodes`` nodes."""
     items = list(items)
     action_count = sum(item.most_actions(nodes, duration_us) for item in items)
     if action_count > MOST_ACTIONS:
@@ -519,9 +525,10 @@ def _from_hex(value: Any) -> bytes:
 
 
 def _as_text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ...]]:
-    """Return (text, attributes) of a subscription or publication in any of its forms.
+    """Return (text, attributes) of a subscription or publication.
 
-    ``example``: a valid text, shown in error messages.
+    ``what``: text, a mapping of keys to values, or attributes; other values raise ScenarioError. ``example``: a valid
+    text, shown in error messages.
     """
     if isinstance(what, str):
         return what, attributes_module.parse(what)
@@ -537,9 +544,9 @@ def _as_text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ..
 
 
 def _suggest_comparison(what: Mapping[Any, Any]) -> str:
-    """Return a valid subscription for an error message, such as "TEMP GE 25".
+    """Return the text of a valid subscription, to be suggested in an error message.
 
-    The constraints compare the values of the mapping ``what``. If these are not valid, the text is a fixed example.
+    {"TEMP": 25} results in "TEMP EQ 25". If ``what`` is not valid, the text is a fixed example.
     """
     try:
         equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(what))

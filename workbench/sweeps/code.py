@@ -46,10 +46,10 @@ _IMPORTED = re.compile(rb"from workbench\.protocols import ([\w, ]+)")
 class Codes:
     """A table of the code digests of a sweep's points.
 
-    The user's code is digested once, when the sweep begins to run.
-    ``measure`` is the sweep's measure function; the constructor digests the code of ``protocols``. Pickling keeps the
-    digests of the user's code, which is sent to workers by value. It drops the digests of the package: each worker
-    computes them from its own package, so that a worker with a different package is noticed.
+    ``measure`` is the sweep's measure function. The constructor digests the code of ``protocols``. The user's code is
+    digested once, when the sweep begins to run. A pickle contains the digests of the user's code, which is sent to
+    workers by value. It does not contain the digests of the package: each worker computes them from its own package, so
+    that a worker with a different package is noticed.
     """
 
     def __init__(self, measure: Callable[..., Any] | None = None, protocols: Iterable[Protocol] = ()) -> None:
@@ -102,7 +102,7 @@ def _digest_of_point(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piec
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
-    """Return the names of the protocol packages to which the protocol's classes, or the user's code, refer.
+    """Return the names of the protocol folders to which the classes of ``protocol`` or the user's code refer.
 
     ``pieces`` are descriptions of the user's functions and classes.
     """
@@ -144,8 +144,8 @@ def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
 def sources(folder: str) -> bytes | None:
     """Return the names and contents of the modules in a folder as one string of bytes.
 
-    ``folder`` is an entry of `GENERIC` ("draws" stands for the modules beside the folders), or "protocols/NAME".
-    Returns None if the package has no such folder.
+    ``folder`` is "protocols/NAME" or a name in `GENERIC`. The name "draws" stands for the modules at the top of the
+    package, outside of its folders. Returns None if the package has no such folder.
     """
     root = resources.files(PACKAGE)
     protocol_name = folder.removeprefix(f"{_PROTOCOLS}/")

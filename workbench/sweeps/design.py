@@ -62,7 +62,7 @@ class Design:
     def describe(self) -> dict[str, Any]:
         """Return a description of the design as JSON values, for a file in the folder of results.
 
-        The keys are design (name of the class), paths and points (their number); subclasses add others.
+        The keys are "design" (name of the class), "paths" and "points" (number of points). Subclasses add other keys.
         """
         return {"design": type(self).__name__, "paths": list(self.paths), "points": len(self)}
 
@@ -165,7 +165,8 @@ class Grid(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        The points contain all values of each axis, or about a thousand values of a longer axis.
+        The points contain every value of each axis. Of an axis with more than about a thousand values, they contain
+        about a thousand.
         """
         most_values = max(len(axis.values) for axis in self.axes)
         steps = evenly(most_values, _AXIS_PROBES)

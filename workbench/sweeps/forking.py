@@ -5,11 +5,12 @@ Theory of operation
     Point processes are forked from a *server*: a fresh Python process that does nothing else. It has no threads. It
     has imported the modules of a run, which takes a second. A fork takes milliseconds.
 
-    The server ends when its socket is closed, hence with the process that started it, and ends its point processes.
-    Before a point begins, its number is written to memory that the server shares. When a process has ended, the server
-    reports how, and which point was running. A time limit is a timer of the kernel that ends the process, so it also
-    holds for machine code. The timer is paused while machine code is loaded or compiled. A point that exceeds its
-    memory gets a MemoryError, and its process runs no further point (`limits`).
+    When its socket is closed, the server ends its point processes and then itself. So it also ends with the process
+    that started it. Before a point begins, the point process writes the point's number to memory shared with the
+    server. When a point process has ended, the server reports the cause and the point that was running. A time limit is
+    a timer of the kernel that ends the process, so it also holds for machine code. The timer is paused while machine
+    code is loaded or compiled. A point that exceeds its memory gets a MemoryError, and its process runs no further
+    point (`limits`).
 
     The process of the sweep, the server and the workers of clusters import this file, so it imports little at the top.
 """
@@ -47,8 +48,9 @@ _NO_POINT = -1
 class End(NamedTuple):
     """The cause of the end of a point process (a process that runs points of a sweep).
 
-    ``how`` is the cause in words, ``is_late`` whether the time limit was the cause, and ``number`` the number of the
-    point that was running, or None.
+    how      the cause in words
+    is_late  whether the cause was the time limit
+    number   the number of the point that was running, or None
     """
 
     how: str
@@ -57,9 +59,10 @@ class End(NamedTuple):
 
 
 class PointProcess:
-    """A handle, for the process that runs a sweep, of a child process that runs points (scenarios) of the sweep.
+    """A handle of a child process that runs points (scenarios) of a sweep.
 
-    The child receives lists of points (shares) and runs them in the order in which they were sent.
+    The process that runs the sweep holds this handle. The child receives lists of points (shares) and runs them in the
+    order in which they were sent.
     """
 
     def __init__(self, server: Server, pid: int, connection: Connection) -> None:
@@ -68,10 +71,10 @@ class PointProcess:
         self.connection = connection
 
     def send_plan(self, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
-        """Send the plan and the limits of a point to the process; they apply to all shares that are sent later.
+        """Send a plan and the limits of its points to the process. Both apply to all shares that are sent later.
 
-        ``packed`` is the plan as `user_code.pack` returned it. A point may take ``timeout_s`` seconds and
-        ``memory_MB``; None stands for no limit.
+        ``packed`` is the plan as `user_code.pack` returned it. Each point may take ``timeout_s`` seconds and
+        ``memory_MB`` megabytes; None stands for no limit.
         """
         self._send(packed, timeout_s, memory_MB)
 
@@ -101,7 +104,7 @@ class PointProcess:
         return content_bytes, seconds
 
     def end(self) -> End:
-        """End the process, if it is still running, and return how it ended."""
+        """End the process, if it is still running, and return the cause of its end."""
         self.connection.close()
         try:
             status, number, is_late = self._server.end(self.pid)
@@ -262,10 +265,10 @@ def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, 
 
 
 def _run(connection: Connection, shared: mmap.mmap) -> NoReturn:
-    """Run the points that arrive over ``connection``, then exit: the main function of a point process.
+    """Run the points that arrive over ``connection``, then exit the process.
 
-    ``shared`` is memory that the server also reads. The function never returns, because after a return the forked
-    process would continue with the server's code.
+    This is the main function of a point process. ``shared`` is memory that the server also reads. The function never
+    returns, because after a return the forked process would continue with the server's code.
     """
     status = 1
     try:

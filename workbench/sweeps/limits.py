@@ -27,8 +27,8 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 class Timer:
     """A timer that ends this process if a point takes longer than ``timeout_s`` seconds (None: no limit).
 
-    At the limit it sends SIGALRM, which a point may ignore or block. `KILL_AFTER_S` later a timer of Linux
-    (``backstop``) sends SIGKILL. ``shared`` is memory shared with the server that forked this process. The timer
+    At the limit the timer sends SIGALRM, which a point may ignore or block. `KILL_AFTER_S` seconds later a timer of
+    Linux (``backstop``) sends SIGKILL. ``shared`` is memory shared with the server that forked this process. The timer
     writes its deadline there, at ``offset``, so that the server can distinguish a late point from a process that was
     killed from outside.
     """
@@ -40,18 +40,18 @@ class Timer:
         self._shared, self._offset = shared, offset
 
     def start(self) -> None:
-        """Start the timer when a point begins to run."""
+        """Start the timer. The caller does this when a point begins to run."""
         if self._timeout_s is not None:
             self._arm(self._timeout_s, self._timeout_s + KILL_AFTER_S)
 
     def stop(self) -> None:
-        """Stop the timer when a point ends."""
+        """Stop the timer. The caller does this when a point ends."""
         if self._timeout_s is not None:
             self._arm(0.0, 0.0)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause the timer inside the context, while code is loaded or compiled."""
+        """Pause the timer inside the context, so that loading and compiling code does not count."""
         left_s, kill_left_s = self._arm(0.0, 0.0)
         try:
             yield

@@ -60,8 +60,8 @@ def percentile_bounds(values: Sequence[float], percentile: float = 50, confidenc
     """Return (low, high), an interval that contains a percentile of a metric with the probability ``confidence``.
 
     The percentile is that over all possible runs; ``values`` are the metric's values in the available runs. A bound
-    that needs more values is NaN. Infinite values, such as latencies of undelivered samples, count as large. NaN values
-    are left out.
+    is NaN if there are too few values for it. Infinite values, such as latencies of undelivered samples, count as
+    large. NaN values are left out.
     """
     from scipy.stats import binom
 

@@ -1,8 +1,8 @@
 """The plan of a sweep: a base scenario, a design with the values of each point, the engine and the measure.
 
 The measure is a function of the user that computes metrics of a run. A plan is lazy. A point is identified by its
-number in the design, and its scenario is built where it runs. Before a sweep begins, some points are built that contain
-every value of each axis, so that invalid values raise at once. Nothing is stored per point.
+number in the design, and its scenario is built where it runs. Before a sweep begins, a few points are built that
+together contain every value of each axis, so that an invalid value raises at once. Nothing is stored per point.
 
 Two keys identify a point's result. ``key`` is a digest of its scenario's hash, the requested engine, the code and the
 measure, so equal runs have the same key in all plans. ``point_key`` is a digest of the base scenario's hash, the
@@ -54,7 +54,7 @@ class Point(NamedTuple):
 class Plan:
     """The content of a sweep that a worker needs to run a point by its number.
 
-    ``protocols`` are some of the sweep's protocols, which together refer to all user code of the sweep; runners send
+    ``protocols`` are a few of the sweep's protocols that together refer to all user code of the sweep. Runners send
     this code to workers. ``measure`` is a function from a run with its trace to further metrics, {name: number}.
     ``codes`` has the digests of the code. With ``keeps_traces`` each result contains the trace of its run.
     """
@@ -93,7 +93,7 @@ class Plan:
         return dict(sorted(self.design.overrides(number).items(), key=lambda override: override[0].count(".")))
 
     def scenario_of(self, number: int) -> Scenario:
-        """Return the scenario of point ``number``. Raises an exception of `values.WRONG` if a value is invalid."""
+        """Return the scenario of point ``number``. Raises one of the exceptions `values.WRONG` for an invalid value."""
         return self.scenario.replace(**self.overrides(number))
 
     def text_of(self, number: int) -> str:
@@ -119,7 +119,10 @@ class Plan:
         return _hex(scenario, self.engine, code, user_code.name_of(self.measure))
 
     def point_key(self, number: int) -> str:
-        """Return the key of point ``number``: 16 hex digits that differ from those of any other point of any plan."""
+        """Return the key of point ``number`` (16 hex digits) that does not need the point's scenario.
+
+        Points of any plans have equal keys only if base scenario, overrides, engine, code and measure are equal.
+        """
         overrides = self.design.overrides(number)
         override_texts = [f"{path}={self._text_of_value(overrides[path])}" for path in sorted(overrides)]
         return _hex(
@@ -226,7 +229,7 @@ def _check_labels(labels: Mapping[str, Any]) -> None:
 
 
 def _examples(protocols: Iterable[Protocol]) -> tuple[Protocol, ...]:
-    """Return some of ``protocols`` that together refer to all user code.
+    """Return a few of ``protocols`` that together refer to all user code of ``protocols``.
 
     Of several protocols whose user code has the same names (`user_code.of`), only the last is returned.
     """
@@ -243,8 +246,8 @@ def _build(plan: Plan, number: int) -> Scenario:
 def _invalid_override(plan: Plan, number: int) -> str:
     """Return "path=label" of the value that makes point ``number`` invalid, for an error message.
 
-    If only the combination of the values is invalid, or the invalid value is not a label of the point, return the
-    labels of all values (`Plan.text_of`).
+    If each value is valid by itself, or the path of the invalid value has no label, return the labels of all values
+    (`Plan.text_of`).
     """
     labels = plan.labels(number)
     for path, value in plan.overrides(number).items():

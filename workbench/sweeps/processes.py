@@ -4,8 +4,8 @@ Theory of operation
     A group of point processes (`forking`) receives shares, which are lists of points (`shares`). Each process has a
     second share besides the running one, so that it never waits. Rows are returned a few times a second. When a process
     ends, the server reports the point that was running. A point that took too long becomes a row with an error. A point
-    that ended its process is run again, and becomes a row with an error the second time. The other points of the
-    process are run again.
+    that ended its process is run again, and becomes a row with an error the second time. The other unfinished points of
+    the process are run in another process.
 
     Processes stay alive for some minutes after their sweep, ready for the next one; the server stays longer.
 """
@@ -69,7 +69,7 @@ class ProcessRunner:
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
         """Run the points ``numbers`` of ``plan`` and yield their result rows, a few times a second.
 
-        ``report_progress`` is called after each wait, so that the display is updated.
+        After each wait for rows, ``report_progress(0.0)`` is called to update the display.
         """
         group = self._group = ProcessGroup(
             min(self.processes, len(numbers)), pack(plan), self.timeout_s, self.memory_MB
@@ -91,7 +91,7 @@ class ProcessRunner:
             self._group = None
 
     def doing(self) -> list[str]:
-        """Return a short text on the work of each process; an empty list while no sweep runs."""
+        """Return a list with a short text on the work of each process. The list is empty while no sweep runs."""
         return self._group.doing() if self._group else []
 
 
@@ -184,7 +184,7 @@ class ProcessGroup:
         self._members: list[_Member] = []
 
     def feed(self, shares: Shares) -> bool:
-        """Send shares (lists of points to run) from the queue ``shares`` to each process with fewer than two of them.
+        """Send shares (lists of points to run) from the queue ``shares`` to each process that has fewer than two.
 
         Return whether any process has a share; False means that all points are done.
         """

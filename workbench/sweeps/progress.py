@@ -155,7 +155,7 @@ class Pace:
 
     Points finish in bursts, because rows arrive in lists. The points of a burst took the time since the previous burst,
     so the rate is computed from the first burst to the last one. The time since the last burst counts only if it is
-    longer than the usual distance of bursts.
+    longer than the usual time between bursts.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,6 @@
-"""The user's code to which a function or a class refers: texts that change with this code, and its modules.
+"""A search for the user's code to which a function or a class refers.
+
+The search yields texts that change whenever this code changes, and the names of its modules.
 
 Theory of operation
     A `Walk` begins with a function or a class and follows every reference to more code of the user: names, attributes
@@ -7,8 +9,8 @@ Theory of operation
     classes and constants. Python's own modules and installed packages are left out, as their versions identify them.
     This package is left out too, as `code` digests its sources.
 
-    A walk cannot follow everything. `Walk.untracked` lists, in a few words each, the actions of functions that it
-    misses: a function reads files or the environment, looks names up by text, or assigns globals.
+    A walk cannot follow everything. `Walk.untracked` lists the actions of functions whose effects it misses:
+    reading files or the environment, looking up names by text, assigning globals.
 """
 
 from __future__ import annotations
@@ -72,8 +74,8 @@ class Walk:
     The *texts* of an object are strings that change whenever its code changes. ``own`` has packages that count as the
     user's although they are installed. A walk has these attributes:
 
-    packages     packages of the user's code that was reached
-    modules      names of its modules, including modules that functions import when they are called
+    packages     names of the packages of the user's code that the walk has visited
+    modules      names of the modules of this code, including modules that functions import when they are called
     untracked    actions of the code that the walk cannot follow, such as reading a file, in a few words each
     """
 
@@ -131,7 +133,7 @@ class Walk:
     def _object_texts(self, thing: Any) -> Iterator[str]:
         """Yield strings that change whenever the code or content of the object ``thing`` changes.
 
-        ``thing`` is a module, a wrapper of a function, or another object, of which class and fields count.
+        ``thing`` is a module, a wrapper of a function, or another object, whose class and fields count.
         """
         if isinstance(thing, ModuleType):
             yield from self._module_texts(thing)
@@ -215,7 +217,7 @@ class Walk:
                     modules += [attribute_value] if isinstance(attribute_value, ModuleType) else []
 
     def _imports(self, function: FunctionType) -> Iterator[ModuleType]:
-        """Import the user's modules that a function would import when it is called, and yield them."""
+        """Import and yield the user's modules that a function would import when it is called."""
         package = function.__globals__.get("__package__") or ""
         for code in codes_in(function.__code__):
             earlier_arguments: list[Any] = []
@@ -254,7 +256,7 @@ class Walk:
 
 
 def _describe_untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
-    """Return a text on an instruction that no digest of the code covers: "reads files (open)"; "" for any other.
+    """Return a text such as "reads files (open)" if an instruction uses data that no digest covers; otherwise "".
 
     ``step`` is an instruction of a function, ``names`` are the function's globals.
     """

@@ -32,7 +32,7 @@ class LocalRunner:
     """A runner that runs points one after the other in this process, without a time limit: for tests and debugging."""
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run the points ``numbers`` of ``plan`` and yield their result rows, each in a list of one.
+        """Run the points ``numbers`` of ``plan`` and yield each result row in a list of its own.
 
         ``report_progress`` is not called: the display is updated after each row.
         """

@@ -2,10 +2,10 @@
 
 Theory of operation
     Neighbors in a plan take about the same time, so points are not taken in the order of the plan. Each step of the
-    order goes forward by the golden section of the number of points. Any interval of this order is a fair sample of the
-    plan, so the time of finished points predicts the time of the rest. The order is computed and not stored, so a plan
-    of millions of points needs no memory. The first shares are single points, to measure their time. Shares then grow
-    to their intended duration, and shrink again towards the end.
+    order goes forward by 0.618 (the golden section) of the number of points, modulo this number. Any interval of this
+    order is a fair sample of the plan, so the time of finished points predicts the time of the rest. The order is
+    computed and not stored, so a plan of millions of points needs no memory. The first shares are single points, to
+    measure their time. Shares then grow to their intended duration, and shrink again towards the end.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class Shares:
 
 
 def _stride(points: int) -> int:
-    """Return the step between the numbers of points that run one after the other.
+    """Return the distance between the numbers of two points that run one after the other.
 
-    ``points`` is the number of points. The step is near its golden section and coprime to it. So such steps modulo
-    ``points`` visit each point once.
+    ``points`` is the number of all points. The step is about 0.618 ``points`` (the golden section) and coprime to
+    ``points``. So steps of this size, modulo ``points``, visit each point once.
     """
     step = max(1, round(points * _GOLDEN))
     while math.gcd(step, points) > 1:

@@ -142,9 +142,10 @@ class Sweep:
 
 
 def _run_checked(plan: Plan, runner: Runner, numbers: Sequence[int], tracker: Progress) -> Iterator[list[Row]]:
-    """Run the points ``numbers`` and yield the runner's lists of rows; ``tracker`` counts a list after it was stored.
+    """Run the points ``numbers`` and yield the runner's lists of rows.
 
-    Raises WorkbenchError if the runner skips a point, or if a worker has other code than this process.
+    ``tracker`` counts the rows of a list after the caller has stored them. Raises WorkbenchError if the runner skips a
+    point, or if a worker has other code than this process.
     """
     is_missing = bytearray(len(plan))
     for number in numbers:
@@ -165,7 +166,7 @@ def _run_checked(plan: Plan, runner: Runner, numbers: Sequence[int], tracker: Pr
 
 
 def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
-    """Raise WorkbenchError if a worker of ``runner`` computed ``row`` by code that differs from this process's."""
+    """Raise WorkbenchError if a worker of ``runner`` computed ``row`` with other code than this process has."""
     if row.code and row.code != plan.code_of(row.number):
         raise WorkbenchError(
             f"a worker of {runner!r} has other code than this process: its digest for {plan.text_of(row.number)} is "

@@ -104,16 +104,17 @@ class SweepTable:
         return hashlib.sha256("".join(self._frame["point"]).encode()).hexdigest()[:16]
 
     def averaged_rows(self, groups: pd.DataFrame, columns: Sequence[str]) -> list[list[int]]:
-        """Return for each row of ``groups`` the row numbers of this table that belong to it, from 0.
+        """Return, for each row of ``groups``, the indices (from 0) of the rows of this table in that group.
 
-        ``groups``: a table with one row for each combination of the parameters ``columns``, such as a summary.
+        ``groups`` is a table with one row for each combination of values of the parameters ``columns``, such as a
+        summary.
         """
         rows_by_key = self._frame.groupby(list(columns), sort=False, observed=True, dropna=False).indices
         keys = groups[list(columns)].itertuples(index=False, name=None)
         return [rows_by_key[key if len(columns) > 1 else key[0]].tolist() for key in keys]
 
     def run(self, row: int) -> Run:
-        """Execute the run in a row of this table again, and return it with its trace. The first row is number 0.
+        """Repeat the run of row number ``row`` (from 0) of this table, and return the run with its trace.
 
         Raises ParameterError if the table has no such row, and the error of the scenario if the scenario is invalid.
         """
@@ -272,8 +273,8 @@ def chart_lines(
 ) -> list[dict[str, Any]]:
     """Return the lines of a chart, one per value of ``by``: dicts with name, x, y, low and high for `views.line_chart`.
 
-    ``summary`` is a table that `SweepTable.summary` returned. ``run_numbers``: from `SweepTable.averaged_rows`, for
-    charts whose points open a run.
+    ``summary`` is a table that `SweepTable.summary` returned. ``run_numbers`` is the result of
+    `SweepTable.averaged_rows`; only charts in which a click on a point opens a run need it.
 
     Raises ParameterError if ``x`` is not numeric.
     """

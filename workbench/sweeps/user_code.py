@@ -1,4 +1,4 @@
-"""The user's own code in a sweep: functions named in a protocol's settings, its class, its metrics, a measure function.
+"""The user's own code in a sweep: a protocol's class, metrics and functions in its settings, and a measure function.
 
 A scenario contains only the names of this code. So a sweep distinguishes results by a digest of the code: after a
 filter was edited, rows that were computed with its old code no longer apply. Workers that cannot import the code
@@ -71,7 +71,7 @@ class Piece(NamedTuple):
     """A description of one function or class of the user.
 
     digest       16 hex digits that change with the code
-    protocols    names of the workbench's protocols to which it refers
+    protocols    names of the workbench's protocols to which the function or class refers
     untracked    actions of the code that the digest does not cover, such as reading a file, in a few words each
     """
 
@@ -151,7 +151,7 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] |
 
 
 def pickle_functions(code_objects: Mapping[str, Callable[..., Any]]) -> bytes:
-    """Return {name: function of the user} as bytes, which `pickle.loads` reads without the functions' modules."""
+    """Return ``code_objects``, {name: user's function}, pickled. Loading does not need the functions' modules."""
     from pyspark import cloudpickle
 
     with _pickling_by_value(cloudpickle, _walk(code_objects.values()).packages):
@@ -201,7 +201,8 @@ def unpack(packed: bytes) -> Any:
 def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
     """Give the metrics module ``name`` the attributes that it has in the process of the sweep.
 
-    ``measure`` is the module's function; ``looks_at`` names the events that it reads. A missing module is created.
+    ``measure`` is the module's function; ``looks_at`` names the events that the function reads. A missing module is
+    created.
     """
     try:
         module = importlib.import_module(name)

@@ -169,7 +169,7 @@ def _versions() -> str:
 
 
 def _first_imports_s() -> float:
-    """Import the modules that every run needs. Return the seconds that it took, or 0.0 if all were loaded already."""
+    """Import the modules that every run needs. Return the seconds that the imports took, or 0.0 if all were loaded."""
     begin = time.perf_counter()
     modules_before = len(sys.modules)
     for name in _EVERY_RUN_NEEDS:

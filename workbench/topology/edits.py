@@ -75,7 +75,10 @@ def with_node(graph: nx.DiGraph, position_m: tuple[float, float]) -> nx.DiGraph:
 
 
 def next_node(graph: nx.DiGraph) -> int:
-    """Return the number of a new node: the largest number plus 1 or, above LARGEST_NODE, the smallest free number."""
+    """Return a number for a new node: the largest number in use plus 1.
+
+    If this exceeds LARGEST_NODE, return the smallest number that is not in use.
+    """
     largest_node = max(graph)
     return (
         largest_node + 1

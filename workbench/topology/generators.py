@@ -75,8 +75,8 @@ def disc(nodes: int, width_m: float, height_m: float, radius_m: float = 20.0, se
     """Return random nodes in a rectangle, linked if at most ``radius_m`` apart; the network is connected.
 
     Positions are uniform. If a network is not connected, all positions are drawn again (attempt 0, 1, 2, ... of the
-    seed), so the result is uniform among connected networks. Raises ParameterError, with a sufficient radius, after
-    100 attempts or if more than 10 nodes have no neighbor.
+    seed), so the result is uniform among connected networks. Raises ParameterError after 100
+    attempts, or if more than 10 nodes have no neighbor; the message names a sufficient radius.
     """
     arguments = _check_area(nodes, width_m, height_m, seed)
     radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")

@@ -56,7 +56,7 @@ class Network(nx.DiGraph):
 def _describe_details(graph: nx.DiGraph) -> str:
     """Return a text with the range of delivery ratios and the call of the generator.
 
-    The range is left out if all links deliver all frames, the call if the network was edited.
+    The range is left out if all links deliver all frames. The call is left out if the network was edited.
     """
     pdr = [value for _, _, value in graph.edges(data="pdr") if is_number(value)]
     ratios = f", delivery ratios {min(pdr):.2g} to {max(pdr):.2g}" if pdr and min(pdr) < 1 else ""

@@ -26,10 +26,12 @@ def from_links(path_or_frame: object, positions: object = None, min_pdr: float =
 
     Every node in the table becomes a node. A row with pdr 0 or below ``min_pdr`` gives no arc; each direction is an arc
     of its own. ``positions``: {node: (x_m, y_m)}, or a table (CSV file or DataFrame) with columns node, x_m, y_m. Nodes
-    without one are placed among the neighbors that they hear best (``graph.graph["positions_estimated"]``); without any
-    positions all nodes are laid out. A table from `workbench.pipelines.links` has counts, heard and sent, and may have
-    several rows for a link, for channels or time intervals: their pdr is averaged, weighted by sent. Raises DataError
-    that names file, row and column of the error.
+    without a position are placed among the neighbors that they hear best, and listed in
+    ``graph.graph["positions_estimated"]``. Without any positions, all nodes are laid out.
+
+    A table from `workbench.pipelines.links` also has the columns heard and sent, which count frames. It may have
+    several rows for a link, such as one for each channel or time interval: the link's pdr is then the mean of these
+    rows, weighted by sent. Raises DataError, which names the file, row and column of the error.
     """
     min_pdr = number("min_pdr", min_pdr, 0, 1)
     links = read_links(path_or_frame)
@@ -50,8 +52,8 @@ def testbed(
     name            also "iotlab/strasbourg", ...; ``workbench.datasets.describe()`` lists the names of all data sets
     min_pdr         links with a lower delivery ratio are left out
     max_range_m     longer links (distance in space, by the measured positions) are left out; None: no limit
-    attenuation_dB  reduction of every mote's transmit power: each delivery ratio is multiplied by the share of frames
-                    that a mean link of its length would keep (``Propagation``'s defaults)
+    attenuation_dB  simulated reduction of every mote's transmit power: each delivery ratio is reduced by the factor by
+                    which it would fall on a mean link of the same length (``Propagation`` with its defaults)
 
     The IoT-LAB sites are single rooms in which nearly all nodes hear each other (in Strasbourg all 4,032 links
     deliver 70 % or more), so a multi-hop network needs ``max_range_m`` or ``attenuation_dB``. Strasbourg with
@@ -59,8 +61,8 @@ def testbed(
     hops, with 21 neighbors per node.
 
     Nodes with unknown positions are placed among the neighbors that they hear best
-    (``graph.graph["positions_estimated"]``). Of nodes above each other, the higher are drawn shifted
-    (``positions_moved``). Raises DataError, with where to get the data set, if it is not on this machine.
+    (``graph.graph["positions_estimated"]``). If nodes are above each other, the higher nodes are drawn beside the
+    lowest (``positions_moved``). Raises DataError if the data set is not on this machine; the message names its source.
     """
     min_pdr = number("min_pdr", min_pdr, 0, 1)
     attenuation_dB = number("attenuation_dB", attenuation_dB, 0, 200, "dB")
@@ -144,7 +146,10 @@ def _attenuate(
 def _separate(
     positions_3d_m: dict[int, tuple[float, float, float]],
 ) -> tuple[dict[int, tuple[float, float]], list[int]]:
-    """Return ({node: (x_m, y_m)}, moved nodes): a node above another is shifted in proportion to its height."""
+    """Return ({node: (x_m, y_m)}, shifted nodes) for drawing nodes that are above each other.
+
+    Each node is shifted in proportion to its height above the lowest node at the same (x, y).
+    """
     lowest_z_m: dict[tuple[float, float], float] = {}
     for x, y, z in positions_3d_m.values():
         lowest_z_m[x, y] = min(z, lowest_z_m.get((x, y), z))

@@ -64,7 +64,10 @@ def _pairs_across(
 
 
 def _expand(sorted_nodes: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return, for each i, pairs of ``sorted_nodes[index[i]]`` and ``sorted_nodes[first[i] : first[i] + count[i]]``."""
+    """Return pairs (p, 2): for each i, node index[i] with each of the nodes first[i], ..., first[i] + count[i] - 1.
+
+    ``index`` and ``first`` are indices into ``sorted_nodes``.
+    """
     pair_count = int(count.sum())
     if pair_count > 2 * MOST_ARCS:
         raise ParameterError(
@@ -81,6 +84,9 @@ def _select_close_pairs(positions_m: np.ndarray, pairs: np.ndarray, reach: float
 
 
 def mean_degree(nodes: int, width_m: float, height_m: float, radius_m: float) -> float:
-    """Return the mean number of neighbors of ``nodes`` spread evenly over an area, without regard to its border."""
+    """Return the mean number of neighbors within ``radius_m``, if ``nodes`` nodes are spread evenly over a rectangle.
+
+    The result is somewhat too high, as nodes near the border have fewer neighbors; this is ignored.
+    """
     reached_area_m2 = min(math.pi * radius_m**2, 2 * radius_m * min(width_m, height_m), width_m * height_m)
     return (nodes - 1) * reached_area_m2 / (width_m * height_m)

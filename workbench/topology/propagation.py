@@ -44,7 +44,8 @@ class Propagation:
     exponent               3.0         path loss exponent: 2 free space, 3 to 4 among people and furniture
     shadowing_dB           4.0   dB    standard deviation of the shadowing, the same in both directions
     asymmetry_dB           1.0   dB    standard deviation of each direction's own variation
-    noise_dBm            -95.0   dBm   noise floor: half the 40 B frames are lost 1.4 dB below it, 1 in 100 at +0.7
+    noise_dBm            -95.0   dBm   noise floor; of 40 B frames, half are lost at an SNR of -1.4 dB, and 1 %
+                                       at +0.7 dB
     frame_B                 40   B     length of the frame whose delivery ratio is given
     =================== ======== ===== =====================================================================
     """
@@ -110,7 +111,7 @@ def links_between(
 
     Delivery ratios follow from distance, walls and shadowing. Each of the ``walls`` (w, 2, 2) that the line between two
     nodes crosses attenuates by ``wall_dB``. Arcs that deliver less than ``min_pdr`` are omitted. Shadowing and
-    asymmetry of a link depend on its two nodes, not on their positions, and on ``draw``, (seed, number of the attempt).
+    asymmetry of a link depend only on ``draw``, (seed, number of the attempt), and on the numbers of its two nodes.
     """
     pairs = pairs_within(positions_m, propagation.range_m(min_pdr, propagation.greatest_luck_dB))
     ends_m = positions_m[pairs]
@@ -132,7 +133,7 @@ def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
 
 
 def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """Return on which side of the line from start to end a point lies: 1 or -1, or 0 if it lies on the line."""
+    """Return on which side of the line from start to end a point lies: 1 (left), -1 (right) or 0 (on the line)."""
     line_vector, point_vector = end - start, point - start
     return np.sign(line_vector[..., 0] * point_vector[..., 1] - line_vector[..., 1] * point_vector[..., 0])
 

@@ -6,9 +6,9 @@
 
 Theory of operation
     The first site is the node nearest to the middle of the area. Each further site is a node with the most hops to the
-    nearest site so far. This is farthest-point clustering: the largest distance from a node to its site is at most
-    twice the optimum for that number of sites. The first m of a list of sites are the result for m sites, so networks
-    with more and with fewer sites can be compared.
+    nearest site so far. This is farthest-point clustering: the largest number of hops from a node to its nearest site
+    is at most twice the optimum for this number of sites. The first m of a list of sites are the result for m sites, so
+    networks with more and with fewer sites can be compared.
 
 Reference
     T. Gonzalez: Clustering to minimize the maximum intercluster distance, Theoretical Computer Science 38, 1985.

@@ -61,8 +61,8 @@ def galois_class(field: Field) -> Any:
 def _lanes(field: Field) -> np.ndarray:
     """Return ``lanes``, the four 64-bit words that describe a field GF(2^k) to the functions of `kernels`.
 
-    They are a mask of all bits but the highest of each symbol, a mask of the lowest bit of each symbol, the polynomial
-    without x^k in each symbol, and k.
+    They are: a mask of all bits except the highest bit of each symbol; a mask of the lowest bit of each symbol; the
+    field's polynomial without x^k, repeated in each symbol; and k.
     """
     lowest_bits = sum(1 << shift for shift in range(0, 64, field.degree))
     repeated_polynomial = (field.polynomial ^ field.order) * lowest_bits

@@ -34,7 +34,7 @@ def _multiply_by_x(words: np.ndarray, lanes: np.ndarray) -> None:
 def _add_selected(total: np.ndarray, rows: np.ndarray, selected: np.ndarray, count: Integer, start: Integer) -> None:
     """Add (exclusive or) to ``total`` the rows whose indices are ``selected[:count]``.
 
-    Of each row, the words from ``start`` on are added, as many as ``total`` has. Four rows are added at a time, to save
+    Only the words ``row[start : start + len(total)]`` of each row are added. Four rows are added at a time, to save
     loads and stores of ``total``.
     """
     word_count = total.size
@@ -76,9 +76,9 @@ def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) 
 def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
     """Find, for each linear combination k and each bit, the sums of rows to add; return (selected, counts).
 
-    Each sum is that of the rows in a group of four whose coefficients have this bit set. selected[k, bit] has the
-    indices of the sums in the array that `_make_sums` fills, counts[k, bit] their number. ``coefficients`` has the axes
-    (combination, row); ``degree``: bits of a coefficient.
+    Rows are taken in groups of four. Each group contributes the sum of those of its rows whose coefficients have this
+    bit set. selected[k, bit] has the indices of these sums in the array that `_make_sums` fills; counts[k, bit] is
+    their number. ``coefficients`` has the axes (combination, row). ``degree``: the number of bits of a coefficient.
     """
     combination_count, row_count = coefficients.shape
     group_count = (row_count + GROUP - 1) // GROUP
@@ -152,9 +152,10 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 
 @njit(cache=True)
 def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, lanes: np.ndarray) -> None:
-    """Subtract multiples of the matrix's rows from each row of ``rows``, so that it becomes 0 in all pivot columns.
+    """Make ``rows`` 0 in all pivot columns of the matrix, by subtracting multiples of the matrix's rows.
 
-    ``rows`` is changed in place. If it is narrower than ``matrix``, only the first columns of ``matrix`` are used.
+    ``rows`` is changed in place. If ``rows`` has fewer columns than ``matrix``, only as many columns of ``matrix`` are
+    used.
     ``has_row[pivot]``: whether the matrix has a row with that pivot. ``lanes``: the field's masks, polynomial and
     degree.
     """
@@ -351,9 +352,9 @@ def insert_prime(
 ) -> Integer:
     """Insert an encoding vector over a prime field if it is linearly independent; return its pivot, or else -1.
 
-    ``vector``: the encoding vector as an array of symbols. ``matrix``: rows of an encoding vector and the coefficients
-    by which it combines the received packets. ``has_row[pivot]``: whether the matrix has a row with that pivot.
-    ``rank``: number of rows so far.
+    ``vector``: the encoding vector as an array of symbols. A row of ``matrix`` is an encoding vector followed by the
+    coefficients by which it combines the linearly independent packets in the order of arrival. ``has_row[pivot]``:
+    whether the matrix has a row with that pivot. ``rank``: the number of rows that the matrix has so far.
     """
     new_row = np.zeros(matrix.shape[1], np.uint16)
     new_row[: vector.size] = vector

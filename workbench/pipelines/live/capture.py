@@ -1,7 +1,7 @@
 """The capture: an append-only folder of readings that a bridge writes and any number of readers follow.
 
 Theory of operation
-    A line is a JSON array: the row of `readings.SCHEMA`, then the CRC-32 of the bytes before. Lines are stored in
+    A line is a JSON array: the row of `readings.SCHEMA`, then the CRC-32 of the preceding bytes. Lines are stored in
     segments, whose names contain the offset of their first byte in the whole capture. So one number, the offset in
     bytes, identifies a position in the capture. A last line without its line break is incomplete: readers skip it, and
     the next writer removes it.
@@ -74,7 +74,7 @@ class Capture:
     replays      whether the source delivers the same readings from its beginning each time; readings that are already
                  captured are then skipped
     most_B       the largest size of the capture in bytes; None: without a limit
-    is_over      whether the capture of a source that replays is complete; the caller must not append to it
+    is_over      True if the capture of a source that replays is complete already; the caller must not append to it
 
     Raises DataError if the folder cannot be written, if it has a capture of another source, or if its capture has ended
     and ``is_over`` is False.

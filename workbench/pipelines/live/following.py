@@ -28,7 +28,7 @@ SAVE_S = 1.0  # between two checkpoints, while no window closes
 
 @extensible
 class Following(Background):
-    """The result of `follow`: a thread that reads a capture, and writes statistics of its readings per time window.
+    """The result of `follow`: a thread that reads a capture, and writes statistics of the readings per time window.
 
     ``folder`` is the folder of the windows. Following the same capture into this folder again continues the work.
     ``charts`` has the threads that draw the windows.
@@ -159,9 +159,9 @@ def follow(
     """Follow a capture in the background and write its windows (`wb.pipelines.windows`) as Parquet files.
 
     folder   the folder of the capture, or the `Stream` that writes it
-    every_s  length of a window
+    every_s  length of a window in seconds
     by       columns of readings: each combination of their values has windows of its own
-    late_s   a window is closed when the newest reading is this much later than the window's end
+    late_s   a window is closed when the newest reading is this many seconds later than the window's end
     out      the folder for the windows; None: a folder in that of the capture, named after the parameters
     spark    a Spark session, to compute the windows by Structured Streaming; None: in this process, without Java
 

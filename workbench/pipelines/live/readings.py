@@ -21,7 +21,7 @@ class Reading(NamedTuple):
     region     the region of the node; "" if unknown
     sink       the node that received it; -1 if unknown
     sequence   sequence number of the reading at its node
-    arrived_s  time at which the sink received it, by the same clock; None: at time_s
+    arrived_s  time at which the sink received it, by the same clock; None: equal to time_s
     """
 
     time_s: float

@@ -252,7 +252,7 @@ def regions(topology: Any, columns: int = 2, rows: int = 2) -> dict[int, str]:
 
 
 def assign_regions(topology: Any, choice: Any) -> Mapping[int, str]:
-    """Return {node: region}.
+    """Return {node: name of its region}.
 
     ``choice`` is (columns, rows) of a grid, None (2 x 2), or a mapping from nodes to names.
     """

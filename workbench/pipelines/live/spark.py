@@ -13,8 +13,8 @@ Theory of operation
     watermark has passed the window's end. The windows of batch N are written as part N; a repeated batch overwrites it.
 
     Spark moves the watermark after each batch, so windows are written a batch later than without Spark. After the end
-    of a capture, a row of nulls follows whose time is later than all windows. It makes the watermark pass them; the
-    row's own window is never written.
+    of a capture, a row of nulls follows whose time is later than all windows. This row makes the watermark pass the
+    windows; the row's own window is never written.
 
 Options
     nulls_after_s   distance in seconds from the newest reading of a finished capture to that row of nulls. Without the

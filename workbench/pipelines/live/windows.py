@@ -49,7 +49,8 @@ class WindowSettings(NamedTuple):
     def is_late(self) -> str:
         """The SQL condition that a reading arrived too late for its window.
 
-        Its columns are time_us, the time of the reading, and newest_us, the latest time of the readings until then.
+        The condition uses two columns: time_us, the reading's time, and newest_us, the latest time of all readings that
+        arrived up to this reading.
         """
         return f"{self.start_of('time_us')} + {self.every_us} <= newest_us - {self.late_us}"
 
@@ -57,12 +58,13 @@ class WindowSettings(NamedTuple):
     def counted_us(self) -> str:
         """The SQL expression of the time (µs) that determines in which window a reading counts.
 
-        The value is time_us, the reading's time; for a late reading it is newest_us, the newest reading's time by then.
+        The value is the column time_us, the reading's time. For a late reading it is the column newest_us, the latest
+        time of all readings that arrived up to this reading.
         """
         return f"CASE WHEN {self.is_late} THEN newest_us ELSE time_us END"
 
     def start_of(self, time_us: str) -> str:
-        """Return the SQL expression of the start (µs) of the window that contains the SQL expression ``time_us``."""
+        """Return the SQL expression of the start (µs) of the window that contains the time ``time_us``, also SQL."""
         return f"({time_us} - {time_us} % {self.every_us})"
 
 
@@ -103,7 +105,7 @@ def windows(
 ) -> Any:
     """Return statistics of readings in windows, time intervals of ``every_s`` seconds.
 
-    The result has a row for each window and combination of values in the columns ``by``, if it has readings.
+    The result has a row for each window and combination of values in the columns ``by``, if there are such readings.
 
     ``readings`` is a `Stream` or the folder of a capture; a pandas frame, an Arrow table or a path to Parquet with at
     least time_s, the columns in ``by`` and the column named by ``value``; or a DataFrame of Spark with these columns.
@@ -172,10 +174,11 @@ _COUNT, _SUM, _MIN, _MAX, _LATE = range(5)
 
 
 class Fold:
-    """A computation of windows from readings that arrive one by one. `close` returns windows that cannot change.
+    """A computation of windows from readings that arrive one by one.
 
-    Readings are added in the order of the capture. So the windows are the same to the last bit, however the lines were
-    cut into batches, and however often the process was killed and continued from its stored state.
+    `close` returns the windows that no later reading can change. Readings are added in the order of the capture. So the
+    windows are the same to the last bit, however the lines were cut into batches, and however often the process was
+    killed and continued from its stored state.
     """
 
     def __init__(self, settings: WindowSettings) -> None:

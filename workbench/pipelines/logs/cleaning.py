@@ -64,7 +64,7 @@ def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
                 values is kept; they are compared column by column, and a missing value counts as largest
     range       {"temperature_C": (-20, 60), "humidity_pct": "HUMIDITY"}: remove values outside of the range. The
                 name of a key stands for the range of values that can be published with this key
-    jump        {"temperature_C": 5}: remove a value that differs by more than 5 from both the previous and the next
+    jump        {"temperature_C": 5}: remove a value that differs by more than 5 from both its neighbors in time
     stuck       {"temperature_C": 50}: of more than 50 equal values in a row, those after the first 50 are removed
     gap         300: report more than 300 seconds between two readings of a node
 
@@ -129,7 +129,7 @@ class _Plan:
 
     @property
     def checked_columns(self) -> list[str]:
-        """The names of the columns whose values a rule checks: range, jump or stuck."""
+        """The names of the columns that the rules range, jump or stuck check."""
         return [name for name in self.names if name in {*self.ranges, *self.jumps, *self.stuck}]
 
     def numbered(self) -> str:

@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     read     function that converts one field, for lines that are read one by one
     fast     function that makes the `Field` of a column from the column's name, for many lines that are read at once
     type     Arrow type of the values
-    divisor  number by which values that are read at once are divided, to convert them to seconds
+    divisor  number by which values that ``fast`` reads are divided to get seconds, such as 1000; None: no division
     """
 
     read: Callable[[bytes], Any]

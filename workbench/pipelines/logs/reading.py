@@ -48,9 +48,13 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 class Log:
     """The result of `read_log`: the valid ``rows`` of a log, with the column file, and its ``rejected`` lines.
 
-    Both tables are pandas frames, Parquet files (paths), or DataFrames of Spark. Columns of ``rejected``: file, line,
-    rule ("unreadable", or the first check that the row breaks, with "…" for its values: "length … of …"), reason (all
-    broken checks, with the values: "length 37 of 100"), text (the line's first 120 characters).
+    Both tables are pandas frames, Parquet files (paths), or DataFrames of Spark. ``rejected`` has the columns
+
+    file    name of the log file
+    line    number of the line
+    rule    "unreadable", or the first check that the row breaks, without its values: "length … of …"
+    reason  all checks that the row breaks, with their values: "length 37 of 100"
+    text    the first 120 characters of the line
     """
 
     rows: Any
@@ -115,7 +119,7 @@ def _with_file(table: pa.Table, name: str) -> pa.Table:
 
 
 def _schemas(form: LineFormat) -> tuple[pa.Schema, pa.Schema]:
-    """Return two Arrow schemas: of the table of rows and of the table of rejected lines."""
+    """Return (Arrow schema of the table of rows, Arrow schema of the table of rejected lines)."""
     return form.schema.append(_FILE), REJECTED.insert(0, _FILE)
 
 

@@ -33,7 +33,7 @@ _MATCHES = {
 
 
 def _matched_column(match: str, column: str) -> str:
-    """Return an SQL expression: the value of ``column`` in the publication that matches a delivery, or NULL.
+    """Return an SQL expression for the value of ``column`` in the publication that matches a delivery, or NULL.
 
     ``match`` is "text" to match publications by their text, or "place" to match them by their position in the message.
     The position is needed if a filter has changed the text.
@@ -137,8 +137,8 @@ def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
 
     Columns: scenario, percent (1 to 100), latency_ms.
 
-    latency_ms is the smallest latency that this percentage of deliveries does not exceed, as in a run's metrics. With
-    ``over_runs`` the table has means and percentiles over all runs instead (see `band`).
+    latency_ms is the smallest latency L such that at least this percentage of the deliveries took L or less, as in a
+    run's metrics. With ``over_runs`` the table has means and percentiles over all runs instead (see `band`).
     """
     percents = ", ".join(f"({percent})" for percent in range(1, 101))
     query = f"""
@@ -222,5 +222,8 @@ def paths(traces: Any, over_runs: bool = False) -> Any:
 
 
 def _percentile(percent: int) -> str:
-    """Return the SQL expression of the smallest latency, in ms, that ``percent`` % of the deliveries do not exceed."""
+    """Return the SQL expression of a percentile of the latency, in ms.
+
+    The percentile is the smallest latency L such that at least ``percent`` % of the deliveries took L or less.
+    """
     return f"min(CASE WHEN place * 100 >= {percent} * deliveries THEN latency_us END) / 1000e0"

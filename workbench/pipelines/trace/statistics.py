@@ -59,7 +59,7 @@ def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
 
     Columns: scenario, event ("lost", "dropped" or "given_up"), reason, and
 
-    frames     number of rows with this reason, as in a run's metrics ``lost_``, ``dropped_`` and ``given_up_``
+    frames     number of trace rows with this reason, as in a run's metrics ``lost_``, ``dropped_`` and ``given_up_``
     bytes_B    bytes of the frames lost or given up; for a dropped message those of the frame that carried it, or 0 if
                the message was dropped from a queue. A frame with two dropped messages counts twice
     energy_mJ  energy that the receiver spent on hearing the frames. It is 0 for a frame that was never sent, or did not
@@ -102,11 +102,11 @@ def over_time(
 ) -> Any:
     """Return a table with the number of states that have a value, and the sum of these values, over time.
 
-    One such state: the rank of a node that decodes. ``traces`` is the result of the function `traces`. A trace row with
-    ``event`` sets the value of a state, which the columns ``of`` identify. A row with the event ``ended`` removes the
-    value (None: values stay). Columns: scenario, time_s (0, every_s, ... until_s), standing (number of states with a
-    value), total (sum of these values). With ``over_runs`` the table has means and percentiles over all runs instead
-    (see `band`).
+    An example of a state is the rank of a node that decodes a publication. ``traces`` is the result of the function
+    `traces`. The columns ``of`` of a trace row identify a state. A row with the event ``event`` sets the state's value;
+    a row with the event ``ended`` removes the value (None: values stay). Columns: scenario, time_s (0, every_s, ...
+    until_s), standing (number of states with a value), total (sum of these values). With ``over_runs`` the table has
+    means and percentiles over all runs instead (see `band`).
 
     Ranks per publication: ``over_time(traces, "innovative")``; the mean rank is total / standing. Gradients:
     ``over_time(traces, "gradient_set", "gradient_removed", of=("node", "peer", "origin"))``.
@@ -207,7 +207,7 @@ def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], a
 
 
 def checkpoint(answer: Any) -> Any:
-    """Compute ``answer`` now if it is a Spark DataFrame, for several queries; return other tables unchanged."""
+    """Compute ``answer`` now if it is a Spark DataFrame, so that queries reuse it; return other tables unchanged."""
     return answer.localCheckpoint() if is_spark(answer) else answer
 
 

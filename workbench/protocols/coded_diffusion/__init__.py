@@ -1,19 +1,22 @@
 """Coded diffusion: events spread through a mesh as random linear combinations of their chunks, filtered by receivers.
 
 Theory of operation
-    A source broadcasts its event as a whole. A neighbor that hears it is a *bootstrap node*: it splits the event into
-    m chunks (its *generation*) and at once broadcasts BF random linear combinations of them. Every other node is an
-    *intermediate node*: it stores each *innovative* combination that it hears, one that raises the rank of its decoding
-    matrix. With probability FP an innovative packet sets a timer to ΔTC from now. When the timer fires, the node
-    broadcasts k = ceil(FF * ip) new combinations of its rows; ip counts the innovative packets since it last sent. At
-    rank m the node decodes the event and delivers it to its matching subscriptions. Subscriptions are not sent: every
-    node gets every event.
+    The parameters of the paper are m (``generation_size``), BF (``bootstrap_factor``), FP (``forwarding_probability``),
+    FF (``forwarding_factor``) and ΔTC (``collecting_time_ms``).
+
+    A source broadcasts its event as a whole. A neighbor that hears the event is a *bootstrap node*: it splits the event
+    into m chunks (the event's *generation*) and at once broadcasts BF random linear combinations of them. Every other
+    node is an *intermediate node*: it stores each *innovative* packet, a combination that raises the rank of its
+    decoding matrix. With probability FP an innovative packet sets a timer to ΔTC from now. When the timer fires, the
+    node broadcasts k = ceil(FF * ip) new combinations of its rows; ip counts the innovative packets since the node last
+    sent. At rank m the node decodes the event and delivers it to its matching subscriptions. Subscriptions are not
+    sent: every node gets every event.
 
     A node with an incomplete generation that receives no innovative packet for 4 ΔTC sends a *request*: first to the
     neighbor that sent the last innovative packet, then to all neighbors, ``max_requests`` times in total. After the
-    last request a packet that is not innovative allows one more, as it shows that a neighbor is sending. A request
-    carries the node's rank. A neighbor that has decoded the event waits for ΔTC, then answers all requests received
-    by then together: it broadcasts m - r packets, where r is the lowest rank requested. Other neighbors answer after
+    last request, a packet that is not innovative allows one more request, as it shows that a neighbor is sending. A
+    request carries the node's rank. A neighbor that has decoded the event collects requests for ΔTC and answers them
+    together: it broadcasts m - r packets, where r is the lowest rank in the requests. Other neighbors answer after
     decoding the event. So a node stores a decoded event as long as requests may arrive, 4 (``max_requests`` + 1) ΔTC
     after its own timer, or until a new event needs the memory.
 
@@ -44,9 +47,10 @@ Limits
     A random combination may depend linearly on the packets that a node has: at m = 2 the second packet does with
     probability 1 / (q + 1) in a field of q elements. Each dependent packet delays the event by 4 ΔTC for all nodes
     beyond, which use up their requests meanwhile. The additional request compensates for that: on a line of 60 nodes
-    all of 6,000 events in GF(2^8) and of 300 in GF(2^4) reached the end. Without it the third dependent packet stopped
-    .23 % and 66 % of them. A node stores a decoded event for about four answers. In GF(2), where a third of the packets
-    are dependent, that is too short for 48 % of the events on such a line.
+    all of 6,000 events in GF(2^8) and of 300 in GF(2^4) reached the end. Without the additional request, the third
+    dependent packet stopped .23 % of the events in GF(2^8) and 66 % in GF(2^4). A node stores a decoded event for the
+    time of about four answers. In GF(2), where a third of the packets are dependent, that is too short for 48 % of the
+    events on such a line.
 
     The checksum is not a signature. A node that sends a whole event under another node's id, or all m packets of a
     forged event with a right checksum, is believed. A hostile neighbor can prevent a node from decoding while it sends.
@@ -162,7 +166,7 @@ class CodedDiffusion(Protocol):
     known_already = ("duplicate", "decoded", "not_innovative")
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Return the estimated receptions on each arc during a run: twenty per reading."""
+        """Estimate how many frames are received on each arc of the topology during a run: twenty for each reading."""
         return 20 * readings
 
 

@@ -17,9 +17,9 @@ HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
     """Yield one sentence if the neighbors of a publisher send too few coded packets of each reading.
 
-    A node needs m independent packets to decode a reading of m chunks. If the neighbors together send at most m, a
-    single loss prevents decoding. If nodes send requests, no sentence is yielded, as they then request lost packets.
-    ``missing``: the readings that were not delivered.
+    A node needs m independent packets to decode a reading of m chunks. If the neighbors together send at most m
+    packets, a single loss prevents decoding. If nodes send requests for lost packets, no sentence is yielded.
+    ``missing``: the readings that were not delivered, each with its publisher and its subscriber.
     """
     protocol = scenario.protocol
     if protocol.max_requests:
@@ -47,8 +47,8 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 def clause(scenario: Any, account: Any) -> str | None:
     """Return the clause that explains why a node could not decode an event: it received too few coded packets.
 
-    ``account``: the cause of a missing reading. Returns None if that cause is not "incomplete". The clause is part of a
-    sentence of `run.explain`.
+    The clause is part of a sentence of `run.explain`. ``account``: the `Account` of a missing reading. Returns None if
+    its ``cause`` is not "incomplete".
     """
     if account.cause != "incomplete":
         return None

@@ -209,10 +209,11 @@ class CodedDiffusionNode(Node):
                 self._plan_wake()
 
     def _plan_forgetting(self, event_id, generation, now):
-        """Set the time at which a decoded event is forgotten.
+        """Set the time at which this node forgets a decoded event.
 
-        If nodes send requests, this is after the time in which neighbors may request packets. Otherwise the event is
-        forgotten when its send timer fires, or at once if that timer is not set.
+        If nodes send requests, the node forgets the event after the time in which neighbors may request packets.
+        Otherwise the node forgets the event when its send timer for the event fires, or at once if that timer is not
+        set.
         """
         if self._keep_us:
             generation.due_us = now + self._keep_us

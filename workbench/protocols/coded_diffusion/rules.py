@@ -9,15 +9,15 @@ from workbench.protocols.subscriptions import SECOND_US
 
 
 def collecting_us(collecting_time_ms):
-    """Return the collecting time, which is given in ms, in whole µs."""
+    """Convert the collecting time from ms to whole µs."""
     return int(collecting_time_ms * 1000)
 
 
 def request_after_us(collecting_us):
     """Return how long after its last innovative packet a node sends a request (µs).
 
-    A neighbor that is still collecting packets sends coded packets without a request. On the paper's grid, requests
-    after twice the collecting time cost 1.4 % of the frames, after four times the collecting time nothing.
+    A neighbor that is still collecting packets sends coded packets without a request. On the paper's grid, 1.4 % of
+    all frames are due to requests if nodes wait for twice the collecting time, and none if they wait for four times.
     """
     return 4 * collecting_us
 

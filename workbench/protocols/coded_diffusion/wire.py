@@ -134,7 +134,7 @@ def encode_request(request):
 
 
 def decode(frame):
-    """Return the Event, Coded or Request in a frame. Raises DecodeError for all other bytes, never another error."""
+    """Return the Event, Coded or Request in a frame. Raises only DecodeError, for bytes that are not a valid frame."""
     type_byte = frame[0] if len(frame) else 0
     if type_byte not in _HEADERS_B:
         raise DecodeError("the frame begins with %r; a message begins with one of %r" % (bytes(frame[:1]), b"ECR"))

@@ -19,18 +19,18 @@ Several sinks
        Unless a reinforcement has chosen this gradient, all other neighbors that are at least as near to the sink are
        candidates, too. The ttl of the interest shows how near a neighbor is. The previous hop of the data is never a
        candidate.
-    2. The neighbor that is a candidate for most of these sinks gets a copy for them. Among equal neighbors, the
-       first gradients of more sinks decide, then the lower address. This is repeated for the remaining sinks, for up to
-       ``max_next_hops`` neighbors. If sinks remain after that, no copy lists them, so all receivers of copies try to
-       serve them.
-    3. A copy lists the sinks that the node serves with its other copies. Then follow the sinks that the received
-       message listed, those that the node served with earlier copies, and the node itself if its own interests match
-       the data. The receiver of the copy is left out. If a list does not fit the frame, its end is cut off. Then some
-       sinks get unnecessary copies, but no reading is lost.
+    2. The neighbor that is a candidate for most of these sinks gets a copy for them. If several neighbors tie, the
+       neighbor to which the first gradients of more sinks lead is chosen, then the lower address. This is repeated for
+       the remaining sinks, for up to ``max_next_hops`` neighbors. If sinks remain after that, no copy lists them, so
+       all receivers of copies try to serve them.
+    3. A copy first lists the sinks that the node serves with its other copies. After them it lists the sinks in the
+       list of the received message, the sinks that the node served with earlier copies, and the node itself if its own
+       interests match the data. The receiver of the copy is left out. If a list does not fit the frame, its end is cut
+       off. Then some sinks get unnecessary copies, but no reading is lost.
 
-    So with one sink no frame has a list. A later copy of a known message is forwarded for the sinks that no copy has
-    served yet. If no such sink is left, the copy is dropped as a duplicate. A node remembers the served sinks as long
-    as it remembers the message (``max_data``).
+    With a single sink, frames therefore have no list. A later copy of a known message is forwarded for the sinks that
+    no copy has served yet. If no such sink is left, the copy is dropped as a duplicate. A node remembers the served
+    sinks as long as it remembers the message (``max_data``).
 
     A copy has circled if it is for a sink that the node has already served, and its ttl is at least three hops below
     that of the first copy. The cause is a reinforcement that has moved the path meanwhile. The node then forgets which
@@ -68,8 +68,8 @@ Merged interests
     lost instead of 0.2 %). Meanwhile a reading may take two paths; the sink delivers it once. If the wider interest is
     cancelled, or its end comes closer, the sink floods the covered one in a new round. It does so before it cancels the
     wider one, so that nodes on the path always have a gradient if no flood is lost. A covered interest that ends is
-    cancelled only if it was flooded before. The expiry of a wider interest uncovers none, as covered interests end no
-    later.
+    cancelled only if it was flooded before. If a wider interest expires, no covered interest has to be flooded, as
+    covered interests end no later than the wider one.
 
     A filter that drops or changes the wider interest also affects the data of the covered ones, and so does an explicit
     reinforcement of the wider interest with an INTERVAL. The floods of several interests make up for each other's
@@ -96,24 +96,25 @@ Limits
     received message listed. It drops later copies. With such filters at many nodes and several sinks, data floods along
     the first gradients of all sinks. While a reinforcement moves a path, a reading may reach a node whose only gradient
     leads back to the sender, and is dropped there. That happens only if frames overtake each other. Each sink gets a
-    single copy. A radio without acknowledgements reports no loss, so on lossy links several sinks get no more copies
-    each than a single sink would; ``exploratory_gradients`` above 1 sends more copies. After a burst of more messages
-    than ``max_data``, a sink may get a reading twice, as a copy for another sink may pass through it. If a relay fails,
-    its neighbors still send each reading to it first, until the next refresh. Some of the detours that they use
-    afterwards lead back to these neighbors.
+    single copy, also if there are several sinks. If the radio has no acknowledgements, a lost copy is not sent again;
+    ``exploratory_gradients`` above 1 sends more copies. After a burst of more messages than ``max_data``, a sink may
+    get a reading twice, as a copy for another sink may pass through it. If a relay fails, its neighbors still send each
+    reading to it first, until the next refresh. Some of the detours that they use afterwards lead back to these
+    neighbors.
 
 Differs from the original in (A1, A2, ...: this project numbers the gaps in the original's description; other files
                               list the gaps that are missing here)
     A1   a message has room for (size - header) / 4 attributes, where ``profile`` determines the size. The node's
          methods accept at most ``max_attributes``.
-    A11  any value of a repeated key may meet each constraint, so "TEMP GE 25, TEMP LE 30" matches "TEMP IS 20, TEMP IS
-         35". With ``matching="strict"`` a single value has to meet all constraints of its key. All nodes of a network
-         need the same rule. Publications have no constraints, unless ``matching="two-way"``, which is the rule of ISI's
-         diffusion3: the IS attributes of each side have to meet the constraints of the other side. So "TEMP IS 22,
-         INSTANCE EQ 4" is only for subscriptions with "INSTANCE IS 4". A publication needs at least one IS attribute.
-         It must not constrain INTERVAL, as interests that differ in their INTERVAL share a cache entry. A reinforcement
-         matches data by the same rule: it selects data with a constraint only if it repeats the IS attribute of the
-         subscription. Filters select data by its IS attributes only.
+    A11  if a publication repeats a key, different values may meet the constraints on this key: "TEMP GE 25, TEMP LE 30"
+         matches "TEMP IS 20, TEMP IS 35". With ``matching="strict"`` a single value has to meet all constraints of its
+         key. All nodes of a network need the same rule. Publications have no constraints, unless
+         ``matching="two-way"``, which is the rule of ISI's diffusion3: the IS attributes of each side have to meet the
+         constraints of the other side. So "TEMP IS 22, INSTANCE EQ 4" is only for subscriptions with "INSTANCE IS 4". A
+         publication needs at least one IS attribute. It must not constrain INTERVAL, as interests that differ in their
+         INTERVAL share a cache entry. A reinforcement matches data by the same rule: to select data with a constraint,
+         it must contain an IS attribute that meets the constraint, as the subscription does. Filters select data by its
+         IS attributes only.
     A14  the first gradient for a sink carries data. If data matches several interests or sinks, it goes to the
          neighbors of all their first gradients, never back to the previous hop. If ``exploratory_gradients`` is above
          1, each sink gets that many copies, one along each of its first gradients, until a reinforcement has chosen
@@ -137,9 +138,9 @@ Differs from the original in (A1, A2, ...: this project numbers the gaps in the 
          matched again ``tick_s`` after the cache changed or the node itself subscribed. A sample for which no interest
          arrived within ``sample_lifetime_s`` is dropped.
     A26  samples are aggregated at the source only, one after the other in one message with the flag AGGREGATE (see
-         wire.py). The sink splits it where the first key repeats and filters each reading separately. A reading that
-         has its first key twice is sent alone, and not split. A reading with constraints is sent alone, too: its
-         constraints hold for a whole message.
+         wire.py). The sink splits the message where its first key repeats, and filters each reading separately. A
+         reading that has its first key twice is sent alone, and not split. A reading with constraints is sent alone,
+         too: its constraints hold for a whole message.
     A27  a neighbor is put on the black list when its two-way loss is above ``blacklist_loss``. It is taken off when the
          loss is below ``blacklist_loss`` - ``blacklist_hysteresis``. The loss is the link layer's estimate
          (`link_quality`); a neighbor without an estimate is not on the list.
@@ -272,8 +273,8 @@ class Diffusion(Protocol):
     def matching_samples(self, subscription, publication):
         """Return the samples of a publication that match a subscription, by the rule of the parameter ``matching``.
 
-        With "strict" one value must meet all constraints on its key; otherwise each constraint may be met by another
-        value. With "two-way" the publication's constraints must be met by the subscription's IS attributes, too.
+        With "strict" one value must meet all constraints on its key; otherwise different values may meet these
+        constraints. With "two-way" the publication's constraints must be met by the subscription's IS attributes, too.
         """
         return matching_samples(subscription, publication, self.matching)
 
@@ -283,7 +284,7 @@ class Diffusion(Protocol):
         return self.matching == "two-way"
 
     def measured_keys(self):
-        """Return the attribute keys that filters for data name, in the order in which nodes apply the filters."""
+        """Return the numbers of the keys that filters for data process, in the order in which nodes apply filters."""
         data_filters = [filter_ for filter_ in self.filters if filter_.messages == "data"]
         data_filters.sort(key=lambda filter_: filter_.key)
         return [key for filter_ in data_filters for key in filter_.measured_keys()]
@@ -299,7 +300,7 @@ class Diffusion(Protocol):
                 node.reinforce(node.subscriptions.of(own_interest)[0], now, attributes)
 
     def sizes_in_c(self):
-        """Return {C constant: size} of the C node's lists, or None if these settings need another class of node.
+        """Return {C constant: size} of the lists of the node in C, or None if nodes are not of the class DiffusionNode.
 
         The constants have the names of TinyDiffusion's design note, such as MAX_GRADIENTS.
         """
@@ -314,7 +315,8 @@ class Diffusion(Protocol):
         """Return {C constant: size} of the filters' memory for a network of ``nodes`` nodes; {} without filters.
 
         The sizes are the most filters on a node, the most sources that a filter remembers, and the longest window in
-        readings. In Python a filter remembers all sources, in C at most 255.
+        readings: {"MAX_FILTERS": 1, "MAX_FILTER_SOURCES": 255, "MAX_FILTER_WINDOW": 5}. In Python a filter remembers
+        all sources, in C at most 255.
         """
         if not self.filters:
             return {}

@@ -38,7 +38,7 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step, an event in the trace, that ended a reading's path along the gradients to the subscriber.
+    """Return the step (a trace event) at which a reading's path along the gradients to the subscriber ended.
 
     The result is None if the trace does not prove such a step. ``trail``: the trace rows of the reading.
     """
@@ -86,7 +86,7 @@ def _has_other_subscribers(evidence: Evidence, pair: Pair) -> bool:
 
 
 def _find_end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
-    """Return the step (an event in the trace) that ended the reading's path at a node.
+    """Return the step (a trace event) that ended the reading's path at a node.
 
     The result is None if the node sent the reading to another node, or no event explains the end. ``neighbors``: the
     neighbors to which the node had gradients for the reading.
@@ -136,7 +136,7 @@ def _find_reached_nodes(gradients: _Gradients, trail: Trail, publisher: int) -> 
 
 
 class _Gradients:
-    """The trace's record of gradients, on all nodes, for those interests of a subscriber that match a reading."""
+    """The gradients of all nodes, as the trace records them, for a subscriber's interests that match a reading."""
 
     def __init__(self, evidence: Evidence, pair: Pair) -> None:
         self._evidence = evidence
@@ -161,11 +161,11 @@ class _Gradients:
         return self._changes_of_node[node]
 
     def _last_rows(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
-        """Return the last trace row about each gradient of a node, before the trace row ``at_row``.
+        """Return each gradient of a node with the last row before ``at_row`` that set, renewed or removed the gradient.
 
-        The keys are (neighbor, sequence number of the interest); each row sets, renews or removes the gradient. A
-        reinforcement renews all gradients of the node to the neighbor that sent it. If the node has no gradient to this
-        neighbor, the reinforcement sets one. Its key has ``NOBODY`` as the sequence number.
+        The result is {(neighbor, sequence number of the interest): trace row}. A reinforcement renews all gradients of
+        the node to the neighbor that sent it. If the node has no gradient to this neighbor, the reinforcement sets a
+        gradient with the key (neighbor, ``NOBODY``).
         """
         last_rows: dict[tuple[int, int], Row] = {}
         for row in self._changes(node):
@@ -184,9 +184,9 @@ class _Gradients:
         return last_rows
 
     def neighbors(self, node: int, at_row: Row, end_position: int) -> set[int]:
-        """Return the neighbors to which a node had a gradient at ``at_row``, or in a later row up to ``end_position``.
+        """Return the neighbors to which a node had a gradient at ``at_row``, or set a gradient after it.
 
-        ``end_position``: position of a row in the trace.
+        ``end_position``: position of the last row in the trace at which such a gradient may be set.
         """
         active_neighbors = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
         return active_neighbors | {
@@ -263,10 +263,10 @@ def _find_filter_step(trail: Trail, subscriber: int) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return a clause that explains why a node had no gradient for the subscriber.
+    """Return a clause that explains why a node had no gradient for the subscriber, or None.
 
-    ``account``: the cause of a lost reading, with its node and time; for all causes except "evicted" and "not_asked",
-    the result is None.
+    ``account``: the cause of a lost reading, with its node and time. Only the causes "evicted" and "not_asked" have
+    such a clause.
     """
     node, subscriber, settings = account.node, account.subscriber, scenario.protocol
     if account.cause == "evicted":

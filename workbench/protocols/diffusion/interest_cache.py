@@ -4,18 +4,18 @@ The interest cache contains other nodes' interests, with the next hops and the p
 
 Theory of operation
     An entry stands for all interests with the same constraints (A16). Its *interest gradients* list for each sink the
-    neighbors that data may go to, best first: a reinforced one, then in the order in which the interest arrived. The
-    first gradient of a sink, its head, carries data (A14). Its *data gradients* have for each source the neighbor that
-    brought its newest data first: the next hop of a reinforcement (A21). All lists are FIFOs of fixed size; expired
-    gradients are dropped at every update.
+    neighbors to which data may be sent, best first. A reinforced gradient is the first; the others are in the order in
+    which the interest arrived. The first gradient of a sink, its head, carries data (A14). An entry's *data gradients*
+    contain for each source the neighbor that brought the source's newest data first. This neighbor is the next hop of a
+    reinforcement (A21). All lists are FIFOs of fixed size; expired gradients are dropped at every update.
 
 Differs from the original in
     A14  the original has a list of gradients, yet selects a gradient "based on first arriving interest". Here the list
          is in the order of arrival, and its head carries data.
     A17  if the list is full, the new gradient, which is the slowest, is dropped. The original drops the first gradient.
-         But the first one carries data; without it the path to the sink is lost, as the others lead away from the sink.
-         A sink's only gradient is not dropped while another sink has two, or interests in one entry would cut off a
-         sink.
+         But the first gradient carries data; without it the path to the sink is lost, as the others lead away from the
+         sink. A sink's only gradient is not dropped while another sink has two gradients. Otherwise the interests of
+         other sinks in the same entry could cut off a sink.
     A18  the expiration is stored per gradient.
     A15  an interest's round is remembered for two refreshes; then any round is new. In the original, a node that was
          off for 128 rounds takes new rounds for old ones for the next 128 rounds.
@@ -134,7 +134,7 @@ class InterestEntry:
         return None
 
     def head(self, sink):
-        """Return (neighbor, sequence, 1 if reinforced else 0) of a sink's first gradient, or None without gradients.
+        """Return (neighbor, sequence, 1 if reinforced else 0) of a sink's first gradient, or None.
 
         ``sequence`` is the sequence number of the gradient's interest, as in the event HeadSet.
         """
@@ -217,7 +217,7 @@ class InterestEntry:
         )
 
     def has_newer_round(self, sink, round_):
-        """Return whether an interest of ``sink``, in a newer round than ``round_``, has set one of the gradients."""
+        """Return whether the entry has a gradient set by an interest of ``sink`` in a newer round than ``round_``."""
         return any(
             [
                 gradient.sink == sink and gradient.sequence is not None and is_stale(round_, gradient.round)
@@ -327,10 +327,10 @@ class InterestCache:
 
 
 class ServedSinks:
-    """The sinks towards which this node has sent data. Each has a bit, so an integer represents a set of sinks.
+    """The sinks towards which this node has sent data. Each sink has a bit, so an integer represents a set of sinks.
 
     There are as many bits as the interest cache can hold gradients. A new sink gets the first free bit. If all bits are
-    in use, the sink gets the first bit whose former sink has no gradients any more.
+    in use, the new sink replaces the first sink that has no gradients any more, and gets its bit.
     """
 
     def __init__(self, cache):
@@ -339,9 +339,9 @@ class ServedSinks:
         self.sinks = []
 
     def bit(self, sink):
-        """Return (the bit that represents a sink in a set, whether the bit represented another sink before).
+        """Return (an integer with only the sink's bit set, whether this bit represented another sink before).
 
-        A sink without a bit is assigned one. The sink must have a gradient in the interest cache.
+        A sink without a bit gets a bit now. The sink must have a gradient in the interest cache.
         """
         if sink in self.sinks:
             return 1 << self.sinks.index(sink), False

@@ -1,6 +1,6 @@
 """Metrics that exist only for runs of TinyDiffusion. `workbench.sim.metrics` finds this module by the protocol's class.
 
-interest_coverage    share of the nodes in reach of an interest's sink that cached the interest; mean over interests
+interest_coverage    share of nodes that cached an interest, of those that its sink can reach; mean over interests
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SHOWN = {
 
 
 def measure(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return {"interest_coverage": mean share of nodes that cached an interest}, with the mean over all interests.
+    """Return {"interest_coverage": share of nodes that cached an interest, as the mean over all interests}.
 
-    ``rows``: the rows of a trace. The share of an interest counts only the nodes that its sink can reach. The mean is
-    NaN if no interest was cached.
+    ``rows``: the rows of a trace. The share (0 to 1) refers to the nodes that the interest's sink can reach. The mean
+    is NaN if no interest was cached.
     """
     origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
     if not len(nodes):

@@ -172,10 +172,10 @@ class DiffusionNode(Node):
         return number
 
     def reinforce(self, subscription, now, attributes=None):
-        """Reinforce the paths to the sources of a subscription; return how many neighbors were sent a reinforcement.
+        """Reinforce the paths to the sources of a subscription; return the number of reinforcements sent to neighbors.
 
-        ``attributes``: constraints that lie within those of the subscription, to select only the sources that match
-        them; None for all sources. Raises AttributeFormatError if they do not lie within.
+        ``attributes``: constraints within those of the subscription, to select only the sources that match them; None
+        for all sources. Raises AttributeFormatError if they are not within the subscription's constraints.
         """
         if subscription not in self.subscriptions.open:
             return 0
@@ -232,8 +232,8 @@ class DiffusionNode(Node):
     def wake(self, now):
         """Perform the actions that are due at the time ``now``.
 
-        These are: end subscriptions, refresh or repeat interests, send unacknowledged frames again, and match or drop
-        waiting samples.
+        These are: end subscriptions, refresh or repeat interests, send unacknowledged frames again, match or drop
+        waiting samples, and send the samples that filters have made from dropped messages.
         """
         self.subscriptions.expire(now)
         for own_interest in list(self.own_interests):
@@ -272,7 +272,7 @@ class DiffusionNode(Node):
     def _flood_interests(self, now):
         """Flood this node's own interests that are not flooded yet, except those that another own interest covers.
 
-        The refreshes of a covered interest end. See A16 in the docstring of `workbench.protocols.diffusion`.
+        A covered interest is not refreshed any more. See A16 in the docstring of `workbench.protocols.diffusion`.
         """
         for own in self.own_interests:
             if self.settings.merge_interests and self._is_covered(own):
@@ -284,7 +284,7 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def _is_covered(self, own):
-        """Return whether another interest of this node requests all data that ``own`` requests, at least as long.
+        """Return whether another interest of this node requests all data that ``own`` requests, for at least as long.
 
         If two interests request the same data and end at the same time, the result is True only for the newer one.
         """
@@ -445,7 +445,7 @@ class DiffusionNode(Node):
         self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
     def _cache_interest(self, interest, now):
-        """Store an interest in the cache, with a gradient towards its sender; the interest or its round is new."""
+        """Store a new interest, or a new round of a known interest, in the cache, with a gradient to its sender."""
         entry = self.cache.find(interest.attributes)
         if entry is None:
             entry = self._add_entry(interest)
@@ -480,7 +480,10 @@ class DiffusionNode(Node):
             self.pacing.put(entry, interest.sink, interval)
 
     def _plan_tick(self, now):
-        """Set this node's timer to match its waiting samples again after ``tick_s``; called when interests change."""
+        """Set this node's timer: after ``tick_s`` its waiting samples are matched with the interests again.
+
+        Called when the interests change. Without waiting samples nothing is done.
+        """
         if self.samples and self._tick_us is None:
             self._tick_us = now + int(self.settings.tick_s * SECOND_US)
             self._plan_wake()
@@ -611,7 +614,11 @@ class DiffusionNode(Node):
         self.events.append(InterestRemoved(NOBODY, "interest", entry.sink, entry.sequence, 0, reason))
 
     def _report_head(self, entry, sink, head):
-        """Report a sink's first gradient in a cache entry, unless it is still ``head``, the one before the change."""
+        """Report a sink's first gradient in a cache entry as an event, if it differs from ``head``.
+
+        ``head``: the result of `InterestEntry.head` before the change. If the sink has no gradient, nothing is
+        reported.
+        """
         new_head = entry.head(sink)
         if new_head is not None and new_head != head:
             neighbor, number, is_reinforced = new_head
@@ -639,7 +646,7 @@ class DiffusionNode(Node):
         return self._send_reinforcement(reinforcement, paths)
 
     def _receive_reinforcement(self, reinforcement, now):
-        """Process a reinforcement: prefer the gradient towards its sender, and forward the message to the sources."""
+        """Process a reinforcement: move the gradient towards its sender to the front, and forward it to the sources."""
         self.clean(now)
         entry = self.cache.find(reinforcement.attributes)
         entries = [entry] if entry is not None else containing_interests(reinforcement, self.cache.entries)
@@ -722,10 +729,10 @@ class DiffusionNode(Node):
         """Combine the first sample with the samples after it, as many as may share its message.
 
         Return (numbers of the combined samples, attributes of the message, remaining samples). ``samples``: a list of
-        (number, attributes, sinks for which the sample is too early). The first sample that does not fit, that has
-        other such sinks or another first key, and all samples after it remain. Sinks split a message where its first
-        key repeats, so a sample that contains its first key twice is sent alone. So is a sample with constraints. See
-        A26 in the docstring of `workbench.protocols.diffusion`.
+        (number, attributes, sinks for which the sample is too early). The message ends before the first sample that
+        does not fit, is too early for different sinks, or begins with a different key. Sinks split a message where its
+        first key repeats, so a sample that contains its first key twice is sent alone. A sample with constraints is
+        sent alone, too. See A26 in the docstring of `workbench.protocols.diffusion`.
         """
         number, attributes, early_sinks = samples[0]
         numbers = [number]
@@ -797,7 +804,7 @@ class DiffusionNode(Node):
         self._pass_on(data, seen, now)
 
     def send_held(self, data, now):
-        """Send a data message that a filter made from messages that it had dropped, to all sinks that it matches."""
+        """Send a data message that a filter has made from dropped messages to all sinks whose interests match it."""
         self.clean(now)
         seen_record = self.seen_data.get((data.source, data.sequence)) or self._note_data(data, now)
         seen_record.is_settled = True
@@ -844,7 +851,7 @@ class DiffusionNode(Node):
     def _forward_data(self, data, entries, seen, now):
         """Send data towards the sinks that no copy has served yet; return False if every sink is served.
 
-        ``entries``: the cache entries whose interests match the data; ``seen``: what this node remembers about the
+        ``entries``: the cache entries whose interests match the data; ``seen``: the SeenData record of the
         message.
         """
         listed_sinks = list(data.listed_sinks)
@@ -960,7 +967,7 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def _decode_own_data(self, frame):
-        """Return the data message in a frame that this node has sent, or None if the frame has no such message."""
+        """Return the data message in a frame that this node has sent, or None if the frame contains no such data."""
         if len(frame) - 1 > wire.PROFILES[self.settings.profile]:
             return None
         try:

@@ -21,7 +21,7 @@ def is_due(published_us, last_us, interval_us):
 
 
 class Pace:
-    """How often a node sends one sink the readings that match an entry of its interest cache.
+    """The pace at which a node sends a sink the readings that match an entry of the node's interest cache.
 
     interval_us  the shortest time between two readings that are sent to the sink (µs)
     last_us      when the last reading sent to the sink for this entry was published (µs); below 0 before the first
@@ -56,7 +56,10 @@ class Pacing:
         self.paces = [pace for pace in self.paces if any([pace.entry is entry for entry in self.cache.entries])]
 
     def put(self, entry, sink, interval_us):
-        """Store the INTERVAL (µs; 0 for none) of a sink's newest interest or reinforcement with this cache entry."""
+        """Store the INTERVAL of a sink's newest interest or reinforcement for a cache entry.
+
+        ``interval_us``: the INTERVAL (µs), or 0 if the message has no INTERVAL.
+        """
         self._forget_removed()
         pace = self._pace(entry, sink)
         if pace is None:
@@ -69,12 +72,12 @@ class Pacing:
         pace.interval_us = interval_us
 
     def apply(self, node, number, attributes, published_us):
-        """Return a sorted tuple of the sinks to which ``node`` must not send its new reading, because it is too early.
+        """Return the sinks to which ``node`` must not send its new reading yet, because of their INTERVAL.
 
-        An interest's INTERVAL limits how often its sink gets readings. A reading that is due for one interest of a sink
-        is due for the sink. Each sink in the result is reported as an event. If no other sink and no subscription of
-        the node needs the reading, it is dropped, and the result is None.
-        ``number``: the reading's number at the node; ``published_us``: when it was published (µs).
+        The result is a sorted tuple; each sink in it is reported as an event. A reading that is due for one interest of
+        a sink is due for the sink. If the reading is due for no other sink and matches no subscription of the node, it
+        is dropped, and the result is None. ``number``: the reading's number at the node; ``published_us``: when it was
+        published (µs).
         """
         self._forget_removed()
         due_sinks = []

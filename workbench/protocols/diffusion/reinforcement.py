@@ -66,12 +66,12 @@ def reason_to_refuse(reinforcement, entry, entries, address):
 
 
 def choose_paths(reinforcement, interests, settings, black_list, drop):
-    """Choose the data gradients along which a reinforcement goes to the sources that match it, and return them.
+    """Return the data gradients along which a reinforcement is sent to the sources that match it.
 
-    The result is a list of at most ``max_next_hops`` data gradients, to different neighbors. Gradients of an interest
-    with the same constraints as the reinforcement are marked as reinforced. ``interests``: (attributes, data gradients)
-    of each interest that contains the reinforcement; ``drop``: the method `Node.drop`, which is called for a neighbor
-    that is on the black list or exceeds a limit.
+    The result is a list of at most ``max_next_hops`` data gradients, to different neighbors. Data gradients to
+    these neighbors are marked as reinforced if their interest has the same constraints as the reinforcement.
+    ``interests``: [(attributes, data gradients), ...] of the interests that contain the reinforcement. ``drop``: the
+    method `Node.drop`; it is called for each neighbor that is on the black list or exceeds a limit.
     """
     paths = []
     sink = reinforcement.sink

@@ -109,9 +109,9 @@ def may_reinforce(messages, reinforce_after, reinforcements, max_reinforcements)
 def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
     """Return whether ``neighbor`` is a better next hop for data than ``best``, the best one so far or ``NOBODY``.
 
-    ``count``: number of sinks whose next hop the neighbor may be; ``heads``: number of these sinks whose first gradient
-    leads to the neighbor; ``best_count``, ``best_heads``: these two numbers for ``best``. The larger count is better,
-    then more heads, then the lower address.
+    ``count``: number of sinks for which ``neighbor`` may be the next hop; ``heads``: number of these sinks whose first
+    gradient leads to the neighbor; ``best_count``, ``best_heads``: these two numbers for ``best``. The larger count is
+    better, then more heads, then the lower address.
     """
     if best == NOBODY or count != best_count:
         return best == NOBODY or count > best_count
@@ -128,7 +128,7 @@ def has_circled(ttl, first_ttl):
 
 
 def may_retry(retries):
-    """Return whether a node that has already sent a message again ``retries`` times may do so once more."""
+    """Return whether a node that has already repeated a message ``retries`` times may repeat it once more."""
     return retries < MAX_RETRIES
 
 

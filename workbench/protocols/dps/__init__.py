@@ -6,8 +6,9 @@ Theory of operation
     each end sends the other its *interests* and *needs*. The interests are the union of the filters of all
     subscriptions on its side of the link. The needs are the bits that the fuzzy hashes of these filters have in common.
     A publication carries the filter of its topics. A node forwards the publication over each link whose interests may
-    match this filter. So a node does not learn which nodes subscribed, or to which topics. Filters give false
-    positives, never false negatives; the subscriber's node compares the topics themselves.
+    match this filter. So a node does not learn which nodes subscribed, or to which topics. A filter can match although
+    the topics do not (a false positive); the opposite does not occur. So the subscriber's node also compares the topics
+    themselves.
 
     A link that closes a loop is *muted*: it carries neither interests nor publications, so that interests do not
     circulate. A node records for some time which neighbor sent which publication. It uses this record to drop
@@ -15,9 +16,9 @@ Theory of operation
     nodes that receive it, and sent to later subscribers.
 
     The node interoperates with the reference implementation: its messages are the same, byte for byte. In simulation a
-    node has a radio, and requests links with the neighbors whose delivery ratios are good: with all of them, or in a
-    dense neighborhood (a *crowd*) with a few (neighborhood.py). Attributes are mapped to topics, so the workload of the
-    other protocols runs on DPS.
+    node has a radio, and requests links with the neighbors whose delivery ratios are good. In a dense neighborhood (a
+    *crowd*) it requests links with only a few of them (neighborhood.py). Attributes are mapped to topics, so the
+    workload of the other protocols runs on DPS.
 
 Modules
     node            node.py: the interface to the application and to the driver; context.py: what its modules share
@@ -42,9 +43,9 @@ Messages (wire/__init__.py), each to one neighbor
     acknowledgement     data from a subscriber for the publisher
 
 False positives
-    A node at which a publication is useless logs its drop with one reason. Drops with two of the reasons can also come
-    in addition to a delivery: "out_of_range", logged for each subscription, and "full", logged for a retained
-    publication that is evicted.
+    A node at which a publication is useless logs a drop with one of the reasons below. A drop can also be logged for a
+    publication that is delivered: with "out_of_range" for each subscription whose attributes do not match, and with
+    "full" for a retained publication that is evicted.
 
     no_match        the filter of an own subscription matched, but its topics did not; the node may still have forwarded
                     the publication
@@ -58,9 +59,9 @@ False positives
     short filters, compare with the same run with long filters.
 
 Cost
-    A message of a link takes some long-integer operations for each link. A publication takes about 2 µs for each link
-    and for each subscription of the node's own. Memory: ``max_history`` entries, ``max_retained`` publications, and
-    two or three filters for each link.
+    To process a message of a link, a node does some long-integer operations for each of its links. A publication takes
+    about 2 µs for each link and for each subscription of the node's own. Memory: ``max_history`` history entries,
+    ``max_retained`` publications, and two or three filters for each link.
 
 Limits
     losses          A publication is sent over a link once. If the radio reports undelivered frames, these are sent
@@ -72,35 +73,36 @@ Limits
     muted links     Interests that came over a link before it was muted stay in the union that the node sends, as in
                     the reference, unless ``count_muted`` is False. Until the link is rechecked, they attract
                     publications in vain.
-    repair          When an active link ends, each end unmutes one of its muted links in its place, if any. Other nodes
-                    detect a partition when a muted neighbor announces an id lower than all that they know; in a crowd
-                    they detect it at the next recheck. Until then the mesh may be partitioned. On ideal links a network
-                    is connected within two ``link_loss_s`` of its last change (`benchmarks/dps_whole.py`).
+    repair          When an active link ends, each end unmutes one of its muted links, if any, to replace it. Other
+                    nodes detect a partition when a muted neighbor announces an id lower than all ids that they know; in
+                    a crowd they detect it at the next recheck. Until then the mesh may be partitioned. On ideal links a
+                    network is connected within two ``link_loss_s`` of its last change (`benchmarks/dps_whole.py`).
     dead nodes      A silent neighbor is given up after 1.25 (``link_loss_s`` + ``update_s``) and some retries, in any
                     state of its link. Its interests leave the mesh when the loops that formed after its death are gone:
                     where up to 5 of 25 nodes die, after three or four ``link_loss_s``.
-    old ids         The id of a node that left may circulate in a loop of active links for some laps. Its hop count
-                    grows with each lap, and the id is ignored after the fourth. Interests of ended subscriptions may
-                    circulate as long. A loop of more than 510 nodes is not detected.
+    old ids         The id of a node that left may circulate in a loop of active links. Its hop count grows with each
+                    lap, and the id is ignored after the fourth lap. Interests of ended subscriptions may circulate for
+                    the same time. A loop of more than 510 nodes is not detected.
     C nodes         A C node (a node of the reference implementation) forwards a mesh id unchanged and compares all of
                     its bytes. So ids are sent to it without hops, and the hops of ids from it are counted from 0 again.
                     In a loop without C nodes, an id that only circulates is ignored after some laps, even if its owner
-                    is a C node. The exception is an id that a C node made lower than all others, after one of its links
-                    ended or by chance (one in 256). A loop with a C node may keep the id of a node that left, and the
-                    mesh stays partitioned: in 2 of 300 static networks with loops if half of the nodes are C nodes, in
-                    4 if all are. One in 65,536 random ids of C nodes looks like an id with hops.
+                    is a C node. The exception is an id of a C node that is lower than all others, because one of its
+                    links ended or by chance (one in 256). A loop with a C node may keep the id of a node that left, and
+                    the mesh then stays partitioned. Of 300 static networks with loops, this happened in 2 if half of
+                    the nodes were C nodes, and in 4 if all were. One in 65,536 random ids of C nodes looks like an id
+                    with hops.
     wildcards       A subscription to ``+`` or ``#`` alone sets no bit, so no neighbor forwards anything for it.
     outages         In simulation a node that was off keeps its memory.
     settings        All nodes need the same filter length, number of hashes and separators.
-    late messages   A copy of a neighbor's first subscription that arrives late looks like a restart of the neighbor.
-                    All interests are sent again, and the link carries nothing until the neighbor gives the link up and
+    late messages   If a copy of a neighbor's first subscription arrives late, it looks like a restart of the neighbor.
+                    This node sends all interests again. The link carries nothing until the neighbor gives it up and
                     starts again, about 10 s later.
     crowds          A publication waits for up to 80 ms at each hop. Mesh ids spread slowly in a crowd, so in the first
                     minute the mesh may be partitioned, or have loops. From then on the simulated testbeds lose less
                     than 1 % of the readings. Networks of 348 nodes, 60 neighbors and collisions lose 1 to 7 %
-                    (`benchmarks/dps_radio.py`): their trees are about nine hops deep where two would do. Hubs are the
-                    same nodes in every run and spend the most energy. Where nodes have different numbers of neighbors,
-                    they disagree on which nodes are hubs.
+                    (`benchmarks/dps_radio.py`): their trees are about nine hops deep, although two hops would suffice.
+                    Hubs are the same nodes in every run and spend the most energy. Where nodes have different numbers
+                    of neighbors, they disagree on which nodes are hubs.
     left out        Discovery and registration are not part of the node; udp/ has them.
     security        `workbench/protocols/dps/udp/__init__.py` describes what an attacker can do who reaches a node's
                     port.
@@ -109,36 +111,38 @@ Differs from the reference implementation in
     history     The history of publications is cleared, and bounded. The reference's history grows for as long as it
                 runs.
     filters     Filters are sent as plain bytes if their run-length code would be longer, so short filters work.
-    collision   If the subscriptions of both ends cross, each stays outstanding until its own acknowledgement comes.
-                The reference takes the other end's subscription for the acknowledgement. If its own subscription was
-                lost, the interests in it are lost, too.
-    repeated    A repeated first subscription is answered with the interests again.
+    collision   If both ends send a subscription at the same time, each subscription stays outstanding until its own
+                acknowledgement comes. A node of the reference treats the other end's subscription as the
+                acknowledgement. If the node's own subscription was lost, the interests in it are then lost, too.
+    repeated    If a neighbor repeats its first subscription, the answer contains the interests again.
     anew        Full interests from a linked neighbor show that it gave the link up or restarted. They are accepted, and
-                answered with all interests. The reference treats them as an old message until it has given the link up
-                itself.
+                answered with all interests. A node of the reference treats them as an old message until it has given
+                the link up itself.
     revisions   After a neighbor was given up, revisions continue and do not start from 1 again. So no old message in
                 flight can be taken for a new one.
-    no base     A change of interests is neither applied nor acknowledged if the interests that it changes never came.
-                Over an active link it is answered with all interests, and both ends start again. An acknowledgement
-                without interests leaves the stored interests unchanged.
-    late        A neighbor that sends something while a link request to it is outstanding gets the request again before
-                it is given up: it may have just started. Its first interests over a link that only this end considers
-                active are answered in full. Otherwise the two ends could disagree for ever on whether the link exists.
-    unmute      A link is unmuted with all interests, not with a change of empty ones, so that no old interests remain
-                at the neighbor.
+    no base     A change of interests is neither applied nor acknowledged if the previous interests never came. Over an
+                active link the answer is all interests, and both ends start again. An acknowledgement without
+                interests leaves the stored interests unchanged.
+    late        If a neighbor sends any message while a link request to it is outstanding, the request is repeated
+                before the neighbor is given up: it may have just started. If only this end considers the link active,
+                the neighbor's first interests are answered with all interests. Otherwise the two ends could disagree
+                for ever on whether the link exists.
+    unmute      To unmute a link, a node sends all interests, not a change of empty interests. So no old interests
+                remain at the neighbor.
     recheck     A muted link is rechecked now and then, first without interests: ids in flight may show loops that do
                 not exist. In the reference such a link stays muted for good, and a dead neighbor is kept. The end that
                 did not request the link rechecks it if the other end does not.
-    restarts    Some acknowledgements can come only from a restarted neighbor. This neighbor took a change, often an
-                empty one, for all interests, so all interests are sent to it. The reference does not react.
-    parts       A muted link is rechecked soon if the neighbor's id is lower than all that this node knows: the neighbor
-                may be in another part of the mesh.
-    ids         A changed mesh id is sent in a keep-alive soon, and not with the next one, ``link_loss_s`` later. A node
-                that receives its own id detects a loop, even if it knows a lower id.
-    hops        The first byte of a mesh id counts its hops, between nodes whose link messages have the flag 32
-                (COUNTS_HOPS). The other bytes belong to its owner, and loops are found by them. Bytes 1 and 2 are a
-                mark, and the last, most significant byte is 0: ids of these nodes are below those of C nodes
-                (`mesh_ids.py`).
+    restarts    Some acknowledgements can come only from a restarted neighbor. This neighbor mistook a change, often an
+                empty change, for all interests, so all interests are sent to it. The reference does not react.
+    parts       A muted link is rechecked soon if the neighbor's id is lower than all ids that this node knows: the
+                neighbor may be in another part of the mesh.
+    ids         A changed mesh id is sent soon, in an extra keep-alive, and not only with the next regular keep-alive,
+                up to ``link_loss_s`` later. A node that receives its own id detects a loop, even if it knows a lower
+                id.
+    hops        Nodes of this project set the flag 32 (COUNTS_HOPS) in link messages. Between these nodes the first byte
+                of a mesh id counts the hops that the id has made. The other bytes identify the id's owner and show
+                loops. Bytes 1 and 2 are a mark, and the last, most significant byte is 0: so these ids are lower than
+                the ids of C nodes (`mesh_ids.py`).
     retained    A new subscription also gets the publications that its own node retains. Retained publications are sent
                 to the neighbor whose interests changed, not to all, and at most once every ``update_s``.
     timers      Each link has its own timer. The reference has one timer for all links.

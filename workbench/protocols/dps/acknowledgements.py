@@ -25,7 +25,7 @@ NAME = wire.NAMES[wire.ACKNOWLEDGEMENT]
 class Acknowledgements:
     """Sender, receiver and forwarder of acknowledgements at one node.
 
-    ``history`` has the reverse path of each publication, on which its acknowledgements travel.
+    Acknowledgements travel on the reverse path of their publication, which ``history`` records.
     """
 
     def __init__(self, context: Context, history: History) -> None:
@@ -46,10 +46,10 @@ class Acknowledgements:
         stored_series[series.publication_id] = series
 
     def send(self, arrival: Arrival, data: bytes) -> None:
-        """Send an acknowledgement with ``data`` for a publication (``arrival``); drop it without a reverse path.
+        """Send an acknowledgement with ``data`` for the received publication ``arrival``.
 
-        Raises ParameterError if the publisher does not want acknowledgements, EncodeError if the message does not fit a
-        datagram.
+        If no reverse path to the publisher is recorded, drop the acknowledgement. Raises ParameterError if the
+        publication requests no acknowledgements, EncodeError if the message does not fit a datagram.
         """
         if not arrival.wants_answer:
             raise ParameterError(

@@ -13,12 +13,13 @@ How a link is muted
     mesh id on this side of the link. Such an id reached both ends by another path, so the link closes a loop
     (`rules.classify_loop`). ``TABLE[ACTIVE][LOOP]`` leads to MUTED: the node forgets which interests it sent, and from
     then on sends neither interests nor publications. Its acknowledgement of that message carries the flag MUTE, so the
-    other end mutes the link too. QUIET rechecks a muted link now and then (NO_LOOP ends the muting), and NEEDED unmutes
-    it when an active link ended.
+    other end mutes the link too. The input QUIET rechecks a muted link now and then; if the loop is gone, the input
+    NO_LOOP ends the muting. The input NEEDED unmutes a link when an active link has ended.
 
 How every link ends
-    In each state either a message is outstanding, which is answered or LOST, or QUIET sends a message. So a dead
-    neighbor is removed with its interests, even if its link is muted or not yet complete.
+    In each state, either a message is outstanding, or the input QUIET sends a message after a time. The message is
+    answered, or the input LOST ends the link. So a dead neighbor is removed with its interests, even if its link is
+    muted or not yet complete.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the step (trace event) at which a reading stopped on its path to a subscriber, or None.
 
-    The path leads over active links or, if these do not reach the subscriber, over arcs of the topology. The result is
-    None if neither path exists. It is also None if the subscriber received the reading, and the trace shows no drop or
-    loss there. ``evidence``: the trace of the run. ``pair``: the publication of the reading, and the subscription that
-    did not get it. ``trail``: the trace rows of the reading at each node.
+    The path leads over active links or, if these do not reach the subscriber, over arcs (directed radio links). The
+    result is None if neither path exists. It is also None if the subscriber received the reading, and the trace shows
+    no drop or loss there. ``evidence``: the trace of the run. ``pair``: the publication of the reading, and the
+    subscription that did not get it. ``trail``: the trace rows of the reading at each node.
     """
     holders = trail.holders
     if pair.subscriber in holders:
@@ -69,7 +69,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 class _Links:
-    """The links of each node at the time when one reading arrived there.
+    """The links of each node at the time when one particular reading arrived at this node.
 
     ``holders`` is {node: trace row of the reading's arrival}, for the nodes that received the reading. ``published`` is
     the trace row of its publication.
@@ -88,8 +88,8 @@ class _Links:
     def last_link_rows(self, node: int) -> dict[int, Row]:
         """Return {neighbor: trace row of the last state change of their link} for the links of a node.
 
-        Only changes before the reading arrived at the node count. If the reading did not arrive there, the changes
-        before its arrival at the last node that received the reading count.
+        Ignore changes after the reading arrived at the node. If the reading did not arrive there, ignore changes after
+        its arrival at the last node that received it.
         """
         row_count = self._count_rows(node)
         return self._evidence.once(

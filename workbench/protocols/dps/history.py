@@ -3,19 +3,21 @@
 The record serves to drop duplicates, and to find the reverse path.
 
 Theory of operation
-    Each publication id has an entry: its highest sequence number, and whether acknowledgements are wanted. For each
-    neighbor that sent publications with this id, the entry has the highest sequence number from this neighbor, and the
-    fewest hops with that number. The reverse path leads to the neighbor with the highest sequence number; of several,
-    to the neighbor with the fewest hops. A neighbor that sent only lower sequence numbers may have lost its own path.
-    An entry lasts for at least the publication's lifetime plus ``history_s``. When the history has doubled since the
-    last search for expired entries, these are removed. On average this takes constant time per publication. Beyond
-    ``max_history`` entries, the entry that was not renewed for the longest time is removed. The reference never clears
-    its history, which grows for as long as it runs.
+    Each publication id has an entry: the highest sequence number of its publications, and whether the publication with
+    this number requests acknowledgements. For each neighbor that sent publications with this id, the entry has the
+    highest sequence number from this neighbor, and the fewest hops with that number. The reverse path leads to the
+    neighbor with the highest sequence number; of several, to the neighbor with the fewest hops. A neighbor that sent
+    only lower sequence numbers may have lost its own path.
+
+    An entry lasts for at least the publication's lifetime plus ``history_s``. When the history has doubled in size
+    since the last search for expired entries, the next search removes them. On average this takes constant time per
+    publication. Beyond ``max_history`` entries, the entry that was not renewed for the longest time is removed. The
+    history of the reference implementation is never cleared.
 
 Bounds
-    An entry records all neighbors with a link, but at most 16 without one, as addresses are easily forged. Each
-    neighbor takes about 250 bytes, and the entry itself 600. Strangers can fill 23 MB with 5000 entries, and each link
-    that they get adds 1.3 MB.
+    An entry records all neighbors with a link, but at most 16 neighbors without a link, as addresses are easily forged.
+    Each neighbor takes about 250 bytes, and the entry itself 600. Attackers can fill 23 MB with 5000 entries, and 1.3
+    MB more for each link that the node accepts from them.
 
 Limits
     A publication that comes again after its entry was removed counts as new.

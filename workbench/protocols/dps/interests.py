@@ -3,7 +3,7 @@
 Theory of operation
     A subscription adds a pair: its Bloom filter (interests) and the filter's fuzzy hash (needs). A neighbor adds the
     pair that it sent: the union of the filters behind it, and the bits that all their fuzzy hashes share. `Interests`
-    counts in two counting vectors how many pairs set each bit. The node sends a neighbor the union of the interests,
+    counts how many pairs set each bit, in two counting vectors. The node sends a neighbor the union of the interests,
     and the intersection of the needs, of all pairs except the neighbor's own. To leave out one pair takes a few
     operations on long integers, however many pairs there are. `LinkSender` determines what changed for each neighbor,
     and sends the link messages (subscriptions and their acknowledgements).

@@ -4,28 +4,29 @@ Interests are the union of the Bloom filters of subscriptions, and needs the bit
 
 Theory of operation
     A subscription message (SUB) carries to a neighbor the union of the interests of all other neighbors and of this
-    node: in full the first time, then as a change (exclusive or with the previous ones). It requests an acknowledgement
-    (SAK). Until the SAK comes, no other SUB is sent to this neighbor: the neighbor cannot apply a change without the
-    interests that it changes. The unanswered message is repeated, and after some retries the neighbor is given up. The
-    first acknowledgement of a link carries interests in the other direction, and is acknowledged in turn.
+    node: in full the first time, then as a change (the exclusive or with the previous union). It requests an
+    acknowledgement (SAK). Until the SAK comes, no other SUB is sent to this neighbor: the neighbor cannot apply a
+    change if it lacks the previous union. The unanswered message is repeated, and after some retries the neighbor is
+    given up. The first acknowledgement of a link carries interests in the other direction, and is acknowledged in turn.
 
-    Each message carries a mesh id, the lowest that is known on this side of the link. The node that created an id is
-    its owner. If two neighbors send ids of the same owner, another path connects them. Then the link over which the
-    second id came is *muted* at both ends: it carries neither publications nor interests. A changed id is sent soon, in
-    a keep-alive: if links change first, the id no longer shows a loop. When an active link is given up, a muted one is
-    *unmuted*, with a new mesh id below all others, so that the former loop is not detected again.
+    Each message carries a mesh id: the lowest of the ids of this node and of its neighbors, except the receiver. The
+    node that created an id is its owner. If two neighbors send ids of the same owner, another path connects them. Then
+    the link over which the second id came is *muted* at both ends: it carries neither publications nor interests. A
+    changed id is sent soon, in a keep-alive: if links change first, the id no longer shows a loop. When an active link
+    is given up, a muted link is *unmuted*, with a new mesh id below all others, so that the former loop is not detected
+    again.
 
     Every ``recheck_s``, or ``link_loss_s`` if that is less, the end that requested a muted link *rechecks* it: an id
     that arrived late may have shown a loop that does not exist. Either end rechecks within ``update_s`` if the
-    neighbor's id is lower than all that this node knows: usually the two ends are then in unconnected parts of the
-    mesh. A recheck also makes the interests invalid that the ends sent each other before. If no recheck comes, the
-    other end rechecks the link, so both ends detect when their neighbor is gone.
+    neighbor's id is lower than all ids that this node knows: usually the two ends are then in unconnected parts of the
+    mesh. After a recheck, the interests that the ends sent each other before are invalid. If the end that requested the
+    link does not recheck it, the other end does. So both ends detect when their neighbor is gone.
 
     A node sends a change of its own subscriptions at once. A change that came from a neighbor waits for ``update_s``
-    (less on a radio, `rules.times_of`), and is sent together with all later changes in this time. If the radio gives a
-    message up, the message is sent again soon, at most three times; a frame that reaches the neighbor sets this count
-    to 0. A link without messages for ``link_loss_s`` sends a keep-alive, a subscription with an empty change, which
-    must be acknowledged.
+    (less on a radio, `rules.times_of`), and is sent together with all later changes in this time. If the radio fails to
+    deliver a message, the message is sent again soon, at most three times; a frame that reaches the neighbor sets this
+    count to 0. On a link without messages for ``link_loss_s``, a keep-alive is sent: a subscription with an empty
+    change, which must be acknowledged.
 
     This module maps each message, timeout or request of the application to an input, with `rules.py` for decisions.
     `Links._apply` looks the input up in the table, which has the next state of the link and the actions.
@@ -313,10 +314,10 @@ class Links:
         return True
 
     def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool) -> bool:
-        """Return whether a message's change would leave the neighbor without interests, although the message has needs.
+        """Return whether a message is inconsistent: its change empties the neighbor's interests, but it has needs.
 
-        Only a node with interests has needs. ``is_repetition``: whether the message was received before, so that the
-        stored interests include its change.
+        Only a node with interests has needs. ``is_repetition``: whether the message was received before; then the
+        stored interests already include its change.
         """
         if message.needs == NO_NEEDS:
             return False
@@ -343,7 +344,7 @@ class Links:
 
     @staticmethod
     def _compute_pair(remote: Remote, message: wire.LinkMessage) -> Pair | None:
-        """Return the pair (interests, needs) that a neighbor has after ``message``; None if its interests are empty."""
+        """Return the neighbor's pair (interests, needs) after ``message``; None if these interests are empty."""
         interests, needs = message.interests, message.needs
         assert interests is not None and needs is not None, "a message with SAK_REQUESTED has both"
         if message.flags & wire.DELTA and remote.inbound is not None:
@@ -366,7 +367,7 @@ class Links:
         self._sender.send_acknowledgement(remote, with_interests, now)
 
     def _resume(self, remote: Remote, now: int) -> None:
-        """Do what waited for the neighbor's answer: end the link, or plan to send mesh ids and interests.
+        """Do the work that waited for the neighbor's answer: end the link, or plan to send mesh ids and interests.
 
         Do nothing if this node still waits for an answer.
         """

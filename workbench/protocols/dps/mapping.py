@@ -4,16 +4,17 @@ Rules
     TEMP IS 26.5          topic "TEMP/2650": the key's name and the value as the integer on the wire
     TEMP EQ 26.5          the same topic
     TEMP GE 25, NE, ...   "TEMP/+": topics have no order
-    a blob NAME IS        "NAME/0x..." in hex digits; EQ likewise, NE and EQ_ANY "NAME/+"
-    PAYLOAD IS            "PAYLOAD/bytes", without its value; every constraint on it is "PAYLOAD/+"
+    NAME IS <bytes>       "NAME/0x..." with the bytes as hex digits; EQ likewise; NE and EQ_ANY "NAME/+"
+    PAYLOAD IS            "PAYLOAD/bytes", without its value; every constraint on PAYLOAD becomes "PAYLOAD/+"
     TOPIC IS "a/b/c"      the topic itself, TOPIC EQ "a/+/c" likewise, with wildcards
     no constraint         "+/+" (match_all)
 
     The "/" is the first of the protocol's separators.
 
-    A publication must match all topics of a subscription, so constraints are ANDed as in attributes. Topics match every
-    reading that the attributes match, and possibly more. A publication carries its attributes as data, and the sink
-    compares them exactly. IS attributes of a subscription describe it and do not become topics.
+    A publication must match all topics of a subscription, as a reading must meet all constraints. The topics match
+    every reading that the constraints match, and possibly more. So a publication carries its attributes as data, and
+    the subscriber's node compares these exactly. IS attributes of a subscription describe the subscription itself and
+    do not become topics.
 
 Limits
     TOPIC NE and TOPIC EQ_ANY are refused: they match almost any topic, which a filter cannot express. Other protocols
@@ -100,7 +101,7 @@ def _topic_text(value: Any) -> str:
 
 
 def encode_data(attributes: Sequence[Any]) -> bytes:
-    """Encode a reading as a publication's data: a mark, the number of attributes, and the attributes."""
+    """Return a reading as the data of a publication: a fixed mark, the number of attributes, and the attributes."""
     if len(attributes) > _MOST_ATTRIBUTES:
         raise EncodeError(f"the reading has {len(attributes)} attributes; it may have {_MOST_ATTRIBUTES} at most")
     return _MARK + bytes((len(attributes),)) + encode_readings(attributes)

@@ -7,14 +7,15 @@ Theory of operation
 
     In a loop of active links the id of a node that left the mesh would circulate for ever, as each node gets it from
     the node before. So the lowest byte of an id counts its hops. The hops of an id that only circulates increase with
-    each lap. An id is ignored if it came over a link with `MOST_RISES` increases in a row, or with more than
-    `MOST_ID_HOPS` hops. The other bytes identify the owner: two ids of one owner show a loop, whatever their hops.
+    each lap. An id from a neighbor is ignored if its hops increased `MOST_RISES` times in a row, or exceed
+    `MOST_ID_HOPS`. The other bytes identify the owner: two ids of one owner show a loop, whatever their hops.
 
     The lowest byte is random in the id of a C node (a node of the reference implementation). C nodes forward an id
-    unchanged and compare all of its bytes. So ids that count hops have a mark in bytes 1 and 2; all others are compared
-    whole and forwarded unchanged. A C node gets ids without hops, as it would take an id that came over two paths for
-    two ids. The flag COUNTS_HOPS of a message shows which neighbors are not C nodes. The last, most significant byte of
-    a marked id is 0. So the lowest id in a mesh counts its hops, if any node's id does.
+    unchanged and compare all of its bytes. So ids that count hops have a mark in bytes 1 and 2; all other ids are
+    compared whole and forwarded unchanged. Ids are sent to a C node with hop count 0: with different hop counts, a C
+    node would treat the same id from two paths as two ids. The flag COUNTS_HOPS of a message shows which neighbors are
+    not C nodes. The last, most significant byte of a marked id is 0. So if any id in a mesh counts its hops, the lowest
+    id does.
 
     All ids in this module are integers.
 """
@@ -123,8 +124,8 @@ class MeshIds:
     def choose_lower_id(self, random: Stream) -> None:
         """Replace this node's mesh id by a lower id than all recorded ids (`note_seen`).
 
-        The difference to the lowest recorded id is a random number of up to 64 bits, without the lowest bytes (hop
-        count and mark). If no id is so low, the new id is random.
+        The new id is the lowest recorded id minus a random number of up to 64 bits, without the lowest bytes (hop count
+        and mark). If the result would be negative, the new id is random.
         """
         new_upper_bits = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
         if new_upper_bits < 0:

@@ -2,25 +2,26 @@
 
 Theory of operation
     The link layer reports neighbors and their delivery ratios. A node with at most ``crowd`` neighbors links with all
-    of them. Of two neighbors the one with the lower address requests the link, at first and after a link ended; if it
-    does not, the other neighbor does.
+    of them. Of two neighbors, the node with the lower address requests the link, at first and after a link ended. If it
+    does not, the other node requests the link later.
 
     In a *crowd*, a neighborhood of more nodes, a node requests links with the best ``best_links`` neighbors. They are
-    ranked by tenths of delivery ratios, and among equals *hubs* come first: by a hash of the address, which all nodes
-    can compute, about the square root of the number of neighbors are hubs. All nodes link with hubs, and hubs with the
-    best hub, so publications make few hops. Requests are spread over a random time, the best neighbor's first. This
-    time grows with the number of neighbors, as they share the channel. When a requested link ends, the next neighbor
-    replaces it.
+    ranked by delivery ratio in tenths; among equals, *hubs* come first. A hash of the address, which all nodes can
+    compute, determines the hubs. Among n neighbors, about the square root of n are hubs. All nodes link with hubs, and
+    hubs with the best hub, so publications make few hops. Requests are sent at random times within an interval, first
+    to the best neighbor. The interval grows with the number of neighbors, as they share the channel. When a requested
+    link ends, this node requests a link with the next neighbor in the ranking.
 
-    The *scout* keeps the mesh connected. It is one more link, tried with all other neighbors in turn. If nodes detect
-    that it closes a loop, by their *mesh ids* (mesh_ids.py), it is *muted* and carries no publications: its neighbor is
-    connected already. After about ``recheck_s`` it ends, and the scout tries the next neighbor. Otherwise the link is
-    *active*: it connects two parts of the mesh, and stays.
+    The *scout* keeps the mesh connected. It is an additional link, which the node tries with all other neighbors in
+    turn. If the *mesh ids* (mesh_ids.py) show that the scout closes a loop, its neighbor is connected already. Then the
+    scout is *muted* and carries no publications. After about ``recheck_s`` it ends, and the node tries the next
+    neighbor. Otherwise the link is *active*: it connects two parts of the mesh, and stays.
 
     In a crowd links also behave differently (`Context.is_crowded`). Keep-alives, repetitions and rechecks are rarer the
     more neighbors there are (`rules.times_of`), and only one end of a link sends keep-alives. Interests of muted
-    neighbors are dropped. A publication waits for a short random time before it is forwarded: several nodes received it
-    at once, and carrier sense gives a frame up when the channel is busy five times.
+    neighbors are dropped. A publication waits for a short random time before it is forwarded, because several nodes
+    received it at once. If all of them sent at once, they would lose frames: a radio discards a frame when it has
+    sensed a busy channel five times.
 
 Limits
     A hub accepts a link with each node that requests one, as many nodes depend on it. With ``best_links=3`` a hub with
@@ -137,7 +138,7 @@ class Neighborhood:
     # Time
 
     def wake(self, now: int) -> None:
-        """Choose the best neighbors, move the scout (a trial link) to another neighbor, and request due links."""
+        """Do the work that is due: choose the best neighbors, move the scout (a trial link), and request links."""
         if self._choose_at_us is not None and self._choose_at_us <= now:
             self._choose_neighbors(now)
         if self._move_scout_at_us is not None and self._move_scout_at_us <= now:
@@ -160,7 +161,7 @@ class Neighborhood:
             self._request_at_us[neighbor] = now + int(self._settings.relink_s * rules.SECOND_US)
 
     def _choose_neighbors(self, now: int) -> None:
-        """Choose the best neighbors, and plan when to request a link with each, and the scout's first (trial) link."""
+        """Choose the best neighbors; plan a link request to each, and the first request of the scout (a trial link)."""
         self._choose_at_us = None
         self._has_chosen_neighbors = True
         self._next_index = self._settings.best_links
@@ -188,8 +189,8 @@ class Neighborhood:
     def _next_neighbor(self) -> int | None:
         """Return the next neighbor with neither a link nor a planned link request, or None if no such neighbor exists.
 
-        Neighbors are searched in the order of their rank, from the one after the neighbor that the previous call
-        returned. After the last neighbor, the search continues with the first.
+        The search follows the ranking, and starts after the neighbor that the previous call returned. After the last
+        neighbor, it continues with the first.
         """
         ranked_neighbors, remotes = self._rank_neighbors(), self._links.remotes
         for _ in range(len(ranked_neighbors)):

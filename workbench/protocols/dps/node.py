@@ -36,8 +36,8 @@ class DPSNode(Node):
     """A node of a DPS mesh.
 
     A driver for a real network sets ``port``, ``security`` (encryption and signatures) and ``multicasts`` (whether
-    publications are also sent by multicast). It overrides `neighbor_of` and `may_speak_for`. A neighbor's address is
-    any hashable value.
+    publications are also sent by multicast). It overrides the methods `neighbor_of` and `may_speak_for` in a subclass.
+    The address of a neighbor can be any hashable value.
     """
 
     EVENTS = events.EVENTS
@@ -117,7 +117,7 @@ class DPSNode(Node):
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
         """Store the delivery ratios (0 to 1) of frames from a neighbor (``inbound``) and to it (``outbound``).
 
-        The link layer measured them. By these ratios the node chooses the neighbors with which it requests links.
+        The link layer measured these ratios. The node uses them to choose the neighbors with which it requests links.
         """
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
@@ -210,7 +210,7 @@ class DPSNode(Node):
         return series
 
     def new_series(self, topics: tuple[str, ...], acknowledge: bool, wildcards: bool) -> Series:
-        """Return a new Series, which has no publications yet; `publish_topics` explains the parameters."""
+        """Return a new Series, in which nothing has been published yet; `publish_topics` explains the parameters."""
         topic_filter = publication_filter(topics, self.settings, wildcards)
         series_number = self._next_series_number & fields.I31
         if isinstance(self.address, int) and self.address >= 0:
@@ -220,7 +220,10 @@ class DPSNode(Node):
         return Series(self, publication_id, topics, topic_filter, acknowledge)
 
     def publish_next(self, series: Series, payload: bytes, now: int, ttl_s: int) -> int:
-        """Publish a payload in a series, and return the publication's sequence number; called by `Series.publish`."""
+        """Publish a payload as the next publication of a series; return the publication's sequence number.
+
+        ``ttl_s``: seconds for which nodes retain the publication; 0: they do not retain it.
+        """
         if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
             raise ParameterError(
                 f"the argument `ttl_s` is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}"
@@ -229,7 +232,10 @@ class DPSNode(Node):
         return series.sequence
 
     def expire(self, series: Series, now: int) -> int:
-        """Send a message that ends the retained publication of a series at all nodes; return its sequence number."""
+        """Send a message that ends the retained publication of a series at all nodes.
+
+        Return the sequence number of this message.
+        """
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
                 f"no publication on {', '.join(series.topics)} is retained; publish it with a ttl_s, and expire it "
@@ -279,7 +285,10 @@ class DPSNode(Node):
     # Messages
 
     def receive(self, frame: bytes, previous_hop: Neighbor, now: int, broadcast: bool = False) -> None:
-        """Handle a frame from the source address ``previous_hop``; ``broadcast``: whether the frame was a multicast."""
+        """Process a frame that was received from the address ``previous_hop``.
+
+        ``broadcast``: whether the frame was sent by multicast.
+        """
         try:
             message = wire.decode(frame, self.settings.filter_bits)
         except DecodeError:

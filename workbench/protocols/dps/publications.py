@@ -1,21 +1,24 @@
 """Publications at one DPS node: publishing, forwarding over links, and delivery to the node's subscriptions.
 
 Theory of operation
-    A publication is sent to every neighbor whose interests it may match: the fuzzy hash of the bits that the
-    publication's filter and the interests share must include the neighbor's needs. A publication is not sent back to a
-    neighbor that sent it. A node forwards only publications with a higher sequence number than it has seen in their
-    series. Filters give false positives; a subscription gets a publication only if its topics match.
+    A publication is sent to every neighbor whose subscriptions it may match. A neighbor announces two bit strings: its
+    interests, which combine the Bloom filters of the subscriptions behind it, and its needs, the bits that the fuzzy
+    hashes of these filters share. A publication may match if the fuzzy hash of (publication's filter AND interests)
+    includes all bits of the needs. A publication is not sent back to a neighbor that sent it. A node forwards a
+    publication only if its sequence number is the highest so far in its series. Filters give false positives; a
+    subscription gets a publication only if its topics match.
 
     A publication with a lifetime is retained by all nodes that receive it, and sent again to a neighbor whose interests
     change (`retained.py`).
 
-    A radio gives a frame up if no acknowledgement came or the channel was never free. Then the same frame is sent again
-    after a random wait, whose limit doubles each time (`Retries`): the disturbance may have passed by then. After
-    `rules.MOST_REPEATS` retries the frame is lost. If a frame arrived all the same, the neighbor drops the second copy
-    as a duplicate. On a network without such reports, such as UDP, nothing is sent again.
+    A radio reports a frame as failed if no acknowledgement came or the channel was never free. The node then sends the
+    same frame again after a random wait (`Retries`). The longest possible wait doubles with each retry, so that a
+    disturbance may have passed by then. After `rules.MOST_REPEATS` retries the frame is lost. If a frame arrived all
+    the same, the neighbor drops the second copy as a duplicate. On a network that does not report failures, such as
+    UDP, nothing is sent again.
 
 Bounds
-    `Retries` holds the last `rules.MOST_RETRIED` frames that were given up; older ones are not sent again.
+    `Retries` holds the last `rules.MOST_RETRIED` failed frames; older ones are not sent again.
 """
 
 from __future__ import annotations
@@ -54,7 +57,10 @@ def event_label(publication_id: bytes, sequence: int) -> tuple[int, int]:
 
 
 def check_datagram_size(frame: bytes, name: str, most_B: int = wire.LARGEST_DATAGRAM_B) -> bytes:
-    """Return the frame; raise EncodeError if it has more than ``most_B`` bytes (``name``: the kind of message)."""
+    """Return ``frame`` unchanged; raise EncodeError if it has more than ``most_B`` bytes.
+
+    ``name``: the kind of message, for the error message.
+    """
     excess_B = len(frame) - most_B
     if excess_B > 0:
         raise EncodeError(
@@ -211,7 +217,10 @@ class Publications:
     # Publications from neighbors
 
     def receive(self, message: wire.Publication, neighbor: Neighbor, now: int) -> None:
-        """Deliver and forward a publication from a neighbor, or from any node by multicast."""
+        """Deliver and forward a publication that was received from ``neighbor``.
+
+        A multicast may come from a node without a link to this node.
+        """
         if message.ttl_s > message.lifetime_s:
             self._drop(message, neighbor, "ttl")
             return
@@ -254,8 +263,8 @@ class Publications:
     def _send(self, message: wire.Publication, frame: bytes | None, neighbor: Neighbor | None) -> int:
         """Send a publication to all neighbors whose interests it may match; return the number of these neighbors.
 
-        ``neighbor`` sent the publication; None: this node published it. ``frame`` is the encoded message; None: encode
-        the message with one more hop, as this node forwards it.
+        ``neighbor``: the node from which the publication came; None: this node published it. ``frame``: the encoded
+        message; None: encode the message with one more hop, as this node forwards it.
         """
         receiver_count = 0
         for remote in self._remotes.values():
@@ -268,9 +277,11 @@ class Publications:
         return receiver_count
 
     def _should_send(self, remote: Remote, message: wire.Publication, neighbor: Neighbor | None) -> bool:
-        """Return whether to send a publication that came from ``neighbor`` (None: from this node) to ``remote``.
+        """Return whether to send a publication to ``remote``.
 
-        The result is True if the publication may match the interests of ``remote``, and ``remote`` has not sent it."""
+        The result is True if the publication may match the interests of ``remote``, and ``remote`` has not sent the
+        same publication. ``neighbor``: the node from which the publication came; None: this node published it.
+        """
         if remote.address == neighbor:
             return False
         if self.history.came_from(message.publication_id, remote.address, message.sequence):
@@ -314,10 +325,10 @@ class Publications:
     def _deliver(
         self, message: wire.Publication, neighbor: Neighbor | None, now: int, subscriptions: Iterable[Any] | None = None
     ) -> bool:
-        """Deliver a publication, or the end of a retained one, to each matching subscription of the application.
+        """Deliver a publication, or the end of a retained publication, to all matching subscriptions of this node.
 
-        ``subscriptions``: the subscriptions to compare; None: all. Return False if no subscription's filter matches.
-        Otherwise the method has logged a delivery or a drop, and returns True.
+        ``subscriptions``: the subscriptions to compare; None: all. Return False if the publication matches no
+        subscription's filter. Otherwise return True; a delivery or a drop has then been logged.
         """
         is_expiry = message.ttl_s < 0
         candidates = [
@@ -372,7 +383,11 @@ class Publications:
         return True
 
     def _is_refused_plain(self, opened: Any) -> bool:
-        """Return whether to refuse a publication because it is neither encrypted nor signed."""
+        """Return whether this node refuses a publication because it is neither encrypted nor signed.
+
+        ``opened``: the result of decrypting and verifying the publication; None: there was nothing to decrypt or
+        verify.
+        """
         security = self._context.security
         return security is not None and not security.plain and (opened is None or opened.is_plain)
 
@@ -437,7 +452,8 @@ class Publications:
     def wake(self, now: int) -> None:
         """Do what is due: forward delayed publications, send retries and retained publications, and report expiries.
 
-        Expiries of retained publications are reported to the subscriptions that requested this."""
+        The expiry of a retained publication is reported to matching subscriptions that requested such reports.
+        """
         for due_publication in [
             delayed_publication for delayed_publication in self._delayed.values() if delayed_publication.due_us <= now
         ]:

@@ -42,8 +42,8 @@ class Remote:
     """The state of the link with one neighbor, as this end of the link sees it.
 
     Interests are the union of the Bloom filters of subscriptions, needs the bits that all their fuzzy hashes share.
-    ``interests``, ``needs`` and ``vector`` are values that this node sends. Fields that begin with ``inbound`` have the
-    values that came from the neighbor.
+    ``interests``, ``needs`` and ``vector`` are values that this node sends to the neighbor. Fields that begin with
+    ``inbound`` are values that came from the neighbor.
     """
 
     address: Neighbor
@@ -79,7 +79,10 @@ class Remote:
         return takes_publications(self.state) and self.inbound is not None
 
     def note_mesh_id(self, mesh_id: int) -> None:
-        """Store a mesh id from this neighbor; ``rises`` counts how often in a row the ids' hop counts increased."""
+        """Store a mesh id that came from this neighbor, and update ``rises``.
+
+        ``rises`` counts how many times in a row the hop count of the neighbor's mesh ids increased.
+        """
         previous_mesh_id = self.inbound_mesh_id
         is_same_owner = owner_of(mesh_id) == owner_of(previous_mesh_id)
         self.rises = rises_after(self.rises, is_same_owner, hops_of(mesh_id), hops_of(previous_mesh_id))
@@ -98,7 +101,7 @@ class Remote:
         return NO_MESH_ID if hops < 0 or is_circulating(self.rises) else self.inbound_mesh_id + hops
 
     def sends_all(self) -> bool:
-        """Return whether this node waits for the acknowledgement of a message with all its interests."""
+        """Return whether this node has sent its interests in full and waits for the neighbor to acknowledge them."""
         return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length: int) -> None:
@@ -124,7 +127,10 @@ class Remote:
         self.keep_alive_us = None
 
     def settle(self, keep_alive_us: int | None) -> None:
-        """Record that no answer is outstanding; ``keep_alive_us``: time of the next keep-alive, or None (never)."""
+        """Record that this node waits for no answer from the neighbor any more.
+
+        ``keep_alive_us``: time of the next keep-alive; None: never.
+        """
         self.pending = None
         self.tick_us = None
         self.keep_alive_us = keep_alive_us

@@ -4,11 +4,12 @@ Theory of operation
     When a neighbor's interests change, the node sends it the retained publications that may match them: at once, but
     not more often than every ``update_s`` (`Resending`). If interests change again before that, the next transfer is
     delayed. Without this limit a neighbor, or a sender that forges its address, could trigger a full transfer with each
-    small message. The limit applies to the address, so a new link to the same neighbor does not avoid it.
+    small message. The limit belongs to the neighbor's address, so it still applies if the neighbor ends its link and
+    links again.
 
     The reference sends its retained publications to all neighbors whenever one neighbor sends interests, even unchanged
-    ones; neighbors that have the publications drop them. Here they are sent to that neighbor only, as nothing changed
-    for the others.
+    ones; neighbors that have the publications drop them. Here a node sends them only to the neighbor whose interests
+    changed.
 
 Bounds
     ``max_retained`` publications, each at most as large as a datagram: 64 MB with 1000. Publications of other nodes
@@ -116,8 +117,9 @@ class Retained:
 class Resending:
     """A rate limit: retained publications are sent to each neighbor at most once every ``wait_us``.
 
-    ``send(remote, now)`` sends a neighbor all retained publications that match its interests. ``limit``: the number
-    of neighbors whose last time is remembered; a forgotten neighbor is not limited."""
+    ``send(remote, now)`` sends a neighbor all retained publications that match its interests. ``limit``: the number of
+    neighbors for which the time of the last transfer is stored. The rate limit does not apply to other neighbors.
+    """
 
     def __init__(
         self, remotes: Mapping[Neighbor, Remote], send: Callable[[Remote, int], None], wait_us: int, limit: int

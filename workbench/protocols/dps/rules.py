@@ -1,7 +1,7 @@
 """Functions that make the decisions of a DPS node: about revisions, loops, retries, neighbors and publications.
 
-The node and its version for the fast engine call the same functions. Numba compiles them unchanged, so they take and
-return plain numbers, except `times_of`. Times are in microseconds.
+Two implementations of the node call the same functions: the ordinary node and the node of the fast engine. Numba
+compiles them unchanged, so they take and return plain numbers, except `times_of`. Times are in microseconds.
 
 A link message is a subscription or its acknowledgement. Its sequence number is called *revision*; a repetition or a
 keep-alive has the same revision as the message before. Revisions, and the sequence numbers of publications, start at 1.
@@ -106,8 +106,9 @@ def is_connecting(state: int) -> bool:
 def subscription_flags(is_delta: bool, state: int, recheck_s: float) -> int:
     """Return the flags of a subscription message over a link in this state.
 
-    ``is_delta``: the message contains only the change of the interests. If ``recheck_s`` is 0, a muted link
-    (one that closed a loop) stays muted. Its messages have the flag MUTE, and only check that the neighbor is alive.
+    ``is_delta``: the message contains only the change of the interests. If ``recheck_s`` is 0, a muted link (one that
+    closes a loop) is never checked for the loop again. Subscription messages over such a link have the flag MUTE, and
+    only check that the neighbor is alive.
     """
     stays_muted = state == MUTED and recheck_s == 0
     flags = (UNMUTE if state == UNMUTING else 0) | (MUTE if stays_muted else 0)
@@ -141,10 +142,10 @@ def is_duplicate(revision: int, newest: int) -> bool:
 
 
 def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
-    """Return whether a message has a change of interests, but a message with an earlier change was not received.
+    """Return whether a message contains a change of interests, but a message with an earlier change was not received.
 
-    ``flags``: flags of the message; ``state``: state of the link; ``revision``: number of the message; ``newest``:
-    highest number received before, 0 before the first message.
+    ``flags``: flags of the message; ``state``: state of the link; ``revision``: sequence number of the message;
+    ``newest``: highest sequence number received before, 0 before the first message.
     """
     is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and state != UNMUTING
     return is_change and revision > newest + 1
@@ -206,10 +207,10 @@ def has_begun_anew(
 def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, is_new_owner: bool) -> bool:
     """Return whether an acknowledgement over an active link shows that the neighbor restarted.
 
-    A restarted node of the reference implementation creates a link for any subscription message. It treats a change of
-    interests as all interests, and a keep-alive as none. Its acknowledgement has revision 1 and its own interests, or
-    revision 0 if it has no interests. A neighbor that did not restart has sent its interests before, and acknowledges
-    without them.
+    A restarted node of the reference implementation creates a link for any subscription message. The node takes a
+    change of interests for all interests, and a keep-alive for empty interests. Its acknowledgement has revision 1 and
+    its own interests, or revision 0 if it has no interests. A neighbor that did not restart has sent its interests
+    before, and acknowledges without them.
 
     ``newest``: highest revision received before. ``is_keep_alive``: this node's acknowledged message is a keep-alive.
     ``is_new_owner``: the neighbor's mesh id was created by another node than the previous id. If the neighbor never
@@ -248,9 +249,10 @@ def hop_to_add(mesh_id: int) -> int:
 def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) -> int:
     """Return how many times in a row the hop count of a neighbor's mesh ids increased, including the new id.
 
-    ``rises``: the result for the id before. ``hops``, ``hops_before``: hop counts of the new id and of the id before.
-    ``is_same_owner``: whether the same node created both ids. The result is 0 if the hop count decreased or if the
-    owners differ, and at most MOST_RISES."""
+    ``rises``: the result for the previous id. ``hops``, ``hops_before``: hop counts of the new id and of the previous
+    id. ``is_same_owner``: whether the same node created both ids. The result is 0 if the hop count decreased or if the
+    owners differ, and at most MOST_RISES.
+    """
     if not is_same_owner or hops < hops_before:
         return 0
     return min(rises + 1, MOST_RISES) if hops > hops_before else rises
@@ -281,12 +283,15 @@ def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_ne
 
 
 def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) -> bool:
-    """Return whether a node sends an extra acknowledgement with the flag MUTE, after it muted a link.
+    """Return whether a node that has just muted a link sends an extra acknowledgement with the flag MUTE.
 
-    Only a node in a dense neighborhood (``is_crowded``) sends it: keep-alives are rare there, and publications would
-    arrive over the link until the next one. Elsewhere the next keep-alive has the flag. ``was_muted``: the link was
-    muted before the message that showed the loop. ``flags`` are the flags of that message. If they contain MUTE, the
-    neighbor has muted the link itself. If they request an acknowledgement, that acknowledgement has the flag.
+    Only a node in a dense neighborhood (``is_crowded``) does. Elsewhere the next keep-alive with the flag follows soon;
+    in a dense neighborhood keep-alives are rare, and the neighbor would send publications over the link until then.
+
+    was_muted  the link was already muted before the message that showed the loop
+    state      state of the link after this message
+    flags      flags of this message. With MUTE, the neighbor has muted the link too. With SAK_REQUESTED, the ordinary
+               acknowledgement of this message contains the flag MUTE. In both cases no extra acknowledgement is needed
     """
     return is_crowded and not was_muted and state == MUTED and (flags & (MUTE | SAK_REQUESTED)) == 0
 
@@ -295,10 +300,10 @@ def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) ->
 
 
 def cap_ticks(ticks: int, retry_ticks: int) -> int:
-    """Return the timer ticks to count for an unanswered message after the neighbor sent another message.
+    """Return the reduced tick count of an unanswered message, after another message from the neighbor arrived.
 
-    ``ticks``: the count before. After ``retry_ticks`` ticks a message is repeated. The result is lower, so the message
-    is repeated at least once before the neighbor is given up.
+    ``ticks``: the number of timer ticks before. A message is repeated after ``retry_ticks`` ticks. The result is below
+    ``retry_ticks``, so this node repeats its message at least once before it gives the neighbor up.
     """
     return min(ticks, retry_ticks - 1)
 
@@ -315,10 +320,11 @@ def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
 
 
 def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, uniform: float) -> int:
-    """Return the silence in µs after which this end rechecks a muted link for a loop and a dead neighbor.
+    """Return the time in µs without messages after which this end rechecks a muted link.
 
-    The end that requested the link (``is_requester``) rechecks first. The other end rechecks only if no recheck comes.
-    ``uniform``, a random number in [0, 1), spreads the rechecks of links that were muted at the same time.
+    A recheck shows whether the link still closes a loop and whether the neighbor is alive. The end that requested the
+    link (``is_requester``) rechecks first; the other end only if no recheck comes. ``uniform`` is a random number in
+    [0, 1) that spreads the rechecks of links that were muted at the same time.
     """
     longest_silence_us = silence_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), silence_us)
     return int(longest_silence_us * ((0.625 if is_requester else 1.0) + uniform / 4))
@@ -344,10 +350,11 @@ def is_hub(address: int, neighbors: int) -> bool:
 
 
 def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[int, bool, int, int]:
-    """Return the sort key of a neighbor, best first: tenths of ``quality``, then hubs, then a hash.
+    """Return the sort key of a neighbor as a candidate for a link; candidates with smaller keys are better.
 
-    ``quality``: delivery ratio; ``address``: the ranking node, with ``neighbors`` neighbors. All hubs prefer the same
-    hub. Other nodes prefer different hubs, so the links are spread over all hubs.
+    The key orders by ``quality`` (delivery ratio, in tenths), then hubs first, then by a hash. ``address`` is the
+    ranking node, which has ``neighbors`` neighbors. All hubs prefer the same hub. Other nodes prefer different hubs, so
+    their links are spread over all hubs.
     """
     order_hash = mix64(neighbor)
     if not is_hub(address, neighbors):
@@ -363,11 +370,11 @@ def late_request_us(relink_s: float) -> int:
 
 
 def request_delay_us(position: int, neighbors: int, update_us: int, uniform: float) -> int:
-    """Return the delay in µs before a node requests a link with a neighbor, by its rank among the radio neighbors.
+    """Return the delay in µs before a node requests a link with a neighbor.
 
-    ``position``: the rank, 0 for the first link. The mean delays of successive positions differ by ``update_us``, or
-    more if there are many ``neighbors``. ``uniform`` is a random number in [0, 1) that spreads the requests of
-    different nodes.
+    ``position``: the neighbor's rank among the radio neighbors, 0 for the best. The mean delays of successive positions
+    differ by ``update_us``, or more if there are many ``neighbors``. ``uniform`` is a random number in [0, 1) that
+    spreads the requests of different nodes.
     """
     return 1 + int((position + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
@@ -416,10 +423,12 @@ def forget_us(now: int, lifetime_s: int, history_us: int) -> int:
 
 
 def clears_history(entries: int, clearing_size: int, added_since_clearing: int, limit: int) -> bool:
-    """Return whether to search the history for expired entries now, and remove them.
+    """Return whether it is time to search the history for expired entries and remove them.
 
-    The search is due if the history has ``clearing_size`` entries (`next_clearing_size`). It is also due if the number
-    of entries added since the last search exceeds half of ``limit``, the most entries that the history may have."""
+    ``entries``: number of entries in the history. A search is due if this number is at least ``clearing_size`` (the
+    result of `next_clearing_size`). A search is also due if more than half of ``limit``, the most entries that the
+    history may have, were added since the last search.
+    """
     # So the cost of a search is shared by as many new entries.
     return entries >= clearing_size or added_since_clearing > max(FEWEST_TO_CLEAR, limit // 2)
 
@@ -433,8 +442,9 @@ def next_clearing_size(entries: int) -> int:
 
 
 def records_sender(is_linked: bool, recorded: int) -> bool:
-    """Return whether to add a sender of a publication to its history entry, which lists ``recorded`` senders so far.
+    """Return whether to add the node that sent a publication to the publication's entry in the history.
 
-    A neighbor with a link (``is_linked``) is always added. Other addresses may be forged, so they are added only while
-    the entry lists fewer than MOST_STRANGERS senders."""
+    The entry lists ``recorded`` senders so far. A neighbor with a link (``is_linked``) is always added. Other addresses
+    may be forged, so they are added only while the entry lists fewer than MOST_STRANGERS senders.
+    """
     return is_linked or recorded < MOST_STRANGERS

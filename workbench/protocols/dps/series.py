@@ -49,8 +49,8 @@ class Answer(NamedTuple):
     """An acknowledgement as the publisher gets it. If ``sender`` and ``way`` are both None, it may be forged.
 
     sequence  sequence number of the acknowledged publication in its series
-    sender    key id of its signature, None if it is not signed
-    way       key management of its encryption (one of `cose.WAYS`), None if it was not encrypted
+    sender    key id of the acknowledgement's signature, None if it is not signed
+    way       key management of its encryption, such as "A256KW" (see `cose.WAYS`), None if it was not encrypted
     neighbor  the neighbor that sent it, None if it comes from this node
     """
 
@@ -102,7 +102,10 @@ class Interest:
 
 
 class TopicSubscription(Subscription):
-    """A subscription to topics; iterating over it yields the publications (`Arrival`) since the last iteration."""
+    """A subscription to topics.
+
+    Each iteration over it yields the publications (`Arrival`) that came since the previous iteration.
+    """
 
     def __init__(self, node: DPSNode, topics: tuple[str, ...], now: int) -> None:
         Subscription.__init__(self, node, (), now, match_all=True)
@@ -149,7 +152,10 @@ class Series:
         return self.node.expire(self, now)
 
     def put(self, answer: Answer) -> None:
-        """Append an acknowledgement for the application (called by the node); if MOST_ANSWERS wait, drop the oldest."""
+        """Store an acknowledgement until the application takes it; called by the node.
+
+        If MOST_ANSWERS acknowledgements are stored already, the oldest is dropped.
+        """
         if len(self._answers) >= MOST_ANSWERS:
             del self._answers[0]
             self.lost += 1

@@ -233,18 +233,20 @@ def _separator_pattern(separators: str | bytes) -> re.Pattern[bytes] | None:
 
 @lru_cache(maxsize=256)
 def _level_items(levels: bytes) -> tuple[bytes, ...]:
-    """Return the strings in a publication's filter that are separators and one wildcard, such as ``//+`` and ``/#``.
+    """Return the items of a publication's filter that consist only of separators and a wildcard.
 
-    ``levels``: all separators of the topic, joined.
+    ``levels``: all separators of the topic, joined. For ``a/b/c`` they are ``//``, and the items ``//+``, ``//#``,
+    ``/#`` and ``#``.
     """
     return levels + _ANY_SEGMENT, *(levels[:count] + _ANY_REST for count in range(len(levels), -1, -1))
 
 
 def _segment_item(segments: list[bytes], levels: bytes, index: int) -> bytes:
-    """Return the string by which a filter contains segment ``index`` of a topic.
+    """Return the item by which a filter contains segment ``index`` of a topic: ``/b/`` for segment 1 of ``a/b/c``.
 
-    It consists of all separators before the segment, the segment, and the separator after it, if any. ``levels`` are
-    all separators of the topic, a byte each."""
+    The item consists of all separators before the segment, the segment, and the separator after it, if any. ``levels``
+    are all separators of the topic, a byte each.
+    """
     return levels[:index] + segments[index] + levels[index : index + 1]
 
 

@@ -7,7 +7,7 @@ MESSAGES = {wire.TYPE: "flood"}
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the decoded fields of a frame, each with its bytes."""
+    """Return the fields of a frame in order, each with its byte range and its value as text."""
     return cut(frame, read)
 
 

@@ -10,6 +10,6 @@ from workbench.analysis.sentences import beyond
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield one sentence if readings in ``missing`` had a longer path to their sink than a flood's ttl allows."""
+    """Yield one sentence if a reading in ``missing`` has a path to its sink with more hops than a flood's ttl."""
     ttl = scenario.protocol.ttl
     yield from beyond(missing, missing.hops, ttl, f"A flood's ttl of {ttl} hops")

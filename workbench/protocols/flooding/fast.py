@@ -1,9 +1,10 @@
 """The fast engine's version of the flooding node, and of the gossip node, which forwards with a probability.
 
-A message is a publication; each frame of it carries the ttl. The memory of duplicates is one byte per node and message
-in flight: once no frame of a publication is left, no node looks it up. If ``max_events`` is below the number of
-publications, nodes may forget a publication while its frames are in flight. Then each node numbers the publications
-that it receives for the first time and remembers the last ``max_events`` of them, exactly as `FloodingNode` does.
+A message is a publication; each frame of it carries the ttl. For each node and each message in flight, one byte marks
+duplicates. The bytes of a message are reused once none of its frames is in flight. If ``max_events`` is below the
+number of publications, nodes may forget a publication while its frames are in flight. Then each node numbers the
+publications that it receives for the first time and remembers the last ``max_events`` of them, exactly as
+`FloodingNode` does.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the trace rows, frames and messages that one call of a node adds.
+    """Return upper bounds on the numbers of trace rows, frames and messages that one call of a node adds.
 
-    The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
+    The three `Needs` apply to a call for a received broadcast, for a received unicast frame, and for any other event.
     """
     row_count = 2 + setup.work.most_subscriptions * setup.work.most_samples
     return Needs(row_count, 1, 0), Needs(0, 0, 0), Needs(row_count, 1, 1)

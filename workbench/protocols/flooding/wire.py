@@ -48,12 +48,12 @@ def decode_header(frame):
 
 
 def with_ttl(frame, ttl):
-    """Return the frame with another ttl, so that a node forwards it without encoding it again."""
+    """Return a copy of ``frame`` with another ttl, so that a forwarding node need not encode the frame again."""
     return frame[:TTL_AT] + pack("<H", ttl) + frame[TTL_AT + 2 :]
 
 
 def decode(frame):
-    """Return the Flood in a frame. Raises DecodeError for all other bytes, and never another error."""
+    """Return the Flood in a frame. Raises only DecodeError, for any bytes that are not a valid flood."""
     (origin, sequence), ttl = decode_header(frame)
     return Flood(origin, sequence, ttl, decode_body(frame))
 

@@ -73,11 +73,11 @@ class Gossip(Protocol):
 
     @property
     def fast(self):
-        """Name of the module for the fast engine: flooding's for whole publications, gossip's own for pieces."""
+        """Name of the module for the fast engine: flooding's if publications are sent whole, else gossip's own."""
         return "workbench.protocols.flooding.fast" if self.pieces == 1 else "workbench.protocols.gossip.fast"
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Estimate the receptions on each arc during a run: one per reading, or five if readings are sent in pieces."""
+        """Estimate the frames received on each arc: one for each reading, or five if readings are sent in pieces."""
         return readings if self.pieces == 1 else 5 * readings
 
     @classmethod

@@ -12,8 +12,8 @@ __all__ = ["clause", "sentences"]
 def clause(scenario: Any, account: Any) -> str | None:
     """Return the clause that explains why a reading went no further: by chance, a node did not forward it.
 
-    ``account``: the cause of a missing reading. Returns None if that cause is not "chance". The clause is part of a
-    sentence of `run.explain`.
+    The clause is part of a sentence of `run.explain`. ``account``: the `Account` of a missing reading. Returns None if
+    its ``cause`` is not "chance".
     """
     if account.cause != "chance":
         return None

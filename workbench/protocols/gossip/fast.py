@@ -2,7 +2,7 @@
 
 A message is a piece; each frame of it carries the ttl. Publications are numbered from 0 in the order of publishing.
 The state of a publication at a node is a row of ``pairs`` and two bit sets, 24 bytes or more. Until the node hears the
-publication, they take address space, but no memory. A node forgets a publication after it has received ``max_events``
+publication, both take address space, but no memory. A node forgets a publication after it has received ``max_events``
 newer ones, as in `workbench.protocols.flooding.fast`.
 """
 
@@ -124,9 +124,9 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the trace rows, frames and messages that one call of a node adds.
+    """Return upper bounds on the numbers of trace rows, frames and messages that one call of a node adds.
 
-    The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
+    The three `Needs` apply to a call for a received broadcast, for a received unicast frame, and for any other event.
     """
     row_count = 3 + setup.work.most_subscriptions * setup.work.most_samples
     piece_count = int(_cuts(setup)["pieces"].max())

@@ -4,8 +4,8 @@ Theory of operation
     A publisher splits its publication into pieces and broadcasts each. A node forwards each piece that it hears for
     the first time with a probability, as gossip does with whole publications. When it has all pieces, it holds the
     publication and delivers it to its own matching subscriptions. A node that misses a single piece lacks the whole
-    publication, so with the same bytes sent fewer nodes hold it than with whole publications. This node is the baseline
-    for network coding, where any packet can replace a lost one.
+    publication. So fewer nodes hold a publication than if it is sent whole with the same number of bytes. This node is
+    the baseline for network coding, where any packet can replace a lost packet.
 
 Limits
     A node reassembles ``max_partial`` publications at a time. For a further publication it evicts the oldest, and does

@@ -66,12 +66,12 @@ def encode(piece):
 
 
 def with_ttl(frame, ttl):
-    """Return the frame with another ttl, so that a node forwards it without encoding it again."""
+    """Return a copy of ``frame`` with another ttl, so that a forwarding node need not encode the frame again."""
     return with_checksum(frame[:_TTL_AT] + struct.pack("<H", ttl) + frame[_TTL_AT + 2 : -CHECKSUM_B])
 
 
 def decode(frame):
-    """Return the Piece in a frame. Raises DecodeError for all other bytes, and never another error."""
+    """Return the Piece in a frame. Raises only DecodeError, for any bytes that are not a valid piece."""
     if not len(frame) or frame[0] != TYPE:
         raise DecodeError("the frame begins with %r; a piece begins with %r" % (bytes(frame[:1]), bytes([TYPE])))
     data_end = length_before_checksum_B(frame, _HEADER_B)

@@ -25,7 +25,7 @@ Messages (protocols/tinymq/wire.py)
 Where to find each rule
     which neighbor becomes the parent          `rules.may_be_parent`, `rules.is_better_parent`
     which key a child gets                     `zones.free_slot`, `rules.longest_slot`; `Overlay.take_info` corrects it
-    which path to a root is better             `rules.is_better_path`; which path is waited for: `rules.is_late`
+    which path to a root is better             `rules.is_better_path`; for which path a node waits: `rules.is_late`
     when a neighbor, position or path is lost  `rules.is_silent`, `rules.is_cut_off`, `rules.is_given_up`
     when a silent neighbor is probed           `rules.is_in_doubt`
     which links work both ways                 `Overlay.take_info`, `Overlay.note_answer`
@@ -50,8 +50,9 @@ Where to find each rule
 
 Limits
     -   The stored queries of a node that dies are missing until the sinks send them again (``refresh_s``).
-    -   A neighbor counts as lost after ``lost_after`` times ``info_s``. With the defaults the subtree of a node that
-        fails has settled 7 or 8 epochs after the failure, or 15 if nodes join a subtree that is already cut off.
+    -   A neighbor counts as lost after ``lost_after`` times ``info_s``. An *epoch* is a counter that each root
+        increments every ``info_s``. With the defaults the subtree of a node that fails has settled 7 or 8 epochs after
+        the failure, or 15 if nodes join a subtree that is already cut off.
     -   After an outage a node may keep a longer path for some epochs, until the shorter path brings the same epoch.
     -   An event that arrives before a query is not matched with it: only queries are stored.
     -   A node without a key, or without a path to a tree, keeps up to ``max_waiting`` messages for later. It drops them
@@ -87,8 +88,9 @@ Differs from the original in
     C8   a query covers every cell that it touches; the exact match is made at the rendezvous node, and at the sink.
     C9   ``publish="own"`` sends an event to the publisher's own tree alone. The event meets all queries there,
          because queries are sent to all trees.
-    C10  distances have epochs, so that they can rise. Of equal distances, the neighbor with the lowest address counts.
-         A node takes no newer epoch while the epochs on a shorter path are behind: some paths delay epochs more.
+    C10  each distance has an epoch, so that distances can rise. Of equal distances, the one from the neighbor with the
+         lowest address counts. Some paths delay epochs more than others: if the epochs on a shorter path are behind, a
+         node does not take a newer epoch from a longer path.
     C11  notifications, leases, unsubscribing, repair and hand-over are additions: when a child joins, it is handed its
          part of the stored queries; when a node's key changes, its stored queries are routed anew.
     C12  events are not stored.
@@ -105,7 +107,8 @@ Differs from the original in
     --   if a node's radio reports acknowledgements, its frames request no ack. The radio has one frame at a time, and
          the next one follows the report. Own acks would be half of all frames, and frames that still wait in a busy
          radio would be repeated. With ``acks="own"``, or without such a radio, the next line applies.
-    --   one call of a node sends at most eight frames; the remaining frames follow every 20 ms.
+    --   a node sends at most eight frames in response to an input (such as a received frame). The remaining frames
+         follow every 20 ms.
     --   a rendezvous node sends one notification for each sink and event. The sink matches it with all of its
          subscriptions. It delivers an event once, though with ``publish="all"``, as in the paper, every tree sends a
          notification.
@@ -276,7 +279,8 @@ class TinyMQ(Protocol):
         """Estimate how many frames a link of the network delivers in one direction during a run.
 
         The estimate is one frame for each reading and each subscription, plus the status broadcasts of each interval
-        ``info_s``. Building the trees counts as one further interval.
+        ``info_s``. Building the trees counts as one further interval. ``readings``, ``subscriptions``: their numbers in
+        the whole run.
         """
         trees = len(self.roots)
         infos_per_epoch = 60 * trees if self.node.every_tree else 20 + 5 * trees

@@ -12,13 +12,13 @@ The published algorithms
     3.1, query     A node that has already had this query stops. If part of the query lies outside of Z, then for each
                    string of that part the whole query goes to the neighbor with the longest common prefix, if that is
                    longer than the parent's, and else to the parent. *Else*, if the query overlaps Z, the node stores
-                   it where it meets its zone and sends the whole query to all children.
+                   it if a string of the query is in its zone, and sends the whole query to all children.
     3.2, event     As 3.1 for the one string of the event, until the key is a prefix of that string. Then the event goes
                    down to the child whose key is a prefix too. A node without such a child matches the event.
 
-    So a node that sends a query out of Z does not store it, because of the *else*. A node that is reached by a second
-    branch of the query ignores that branch. And two neighbors may each have the longest common prefix from the other's
-    point of view.
+    So a node that sends a query out of Z does not store it, because of the *else*. A node that receives the query on a
+    second path ignores it. And two neighbors may send an event to each other for ever, because each has the longest
+    common prefix among the other's neighbors.
 
 Choices where the algorithms are not explicit
     The same query for another tree counts as another query. The keys of neighbors other than children are compared
@@ -56,18 +56,18 @@ class RendezvousAsPublished(Rendezvous):
 
 
 class OverlayAsPublished(Overlay):
-    """An overlay that takes each link to work both ways, and keeps a child while a frame to it is pending."""
+    """An overlay that assumes that links work both ways, and keeps a child while a frame to that child is pending."""
 
     def is_two_way(self, known):
-        """Return True for each neighbor ``known``: the published algorithms do not test links."""
+        """Return True: the published algorithms assume that the link to each neighbor works both ways."""
         return True
 
     def has_no_key_yet(self, position, child):
-        """Return whether any frame to a child is still pending, because that frame may be the grant of its key."""
+        """Return whether any frame to a child is pending. The frame may be the grant that brings the child its key."""
         return self.unicast.is_waiting_for(child)
 
     def choose_named(self, now):
-        """Return (), so that infos (status broadcasts) do not name the neighbors that this node hears."""
+        """Return (): infos (status broadcasts) do not list the neighbors that this node hears."""
         return ()
 
     def probe_silent(self, now):
@@ -97,7 +97,7 @@ class TinyMQNodeAsPublished(TinyMQNode):
             self.route(message, previous_hop, now)
 
     def direction_to(self, position, neighbor):
-        """Return OPEN, so that the receiver accepts a message whatever its own role in the tree is."""
+        """Return OPEN, the direction of messages that a receiver accepts in any role (parent, child or neighbor)."""
         return wire.OPEN
 
     def split(self, position, message):
@@ -116,9 +116,10 @@ def _event_id(event):
 
 
 def query_hops(overlay, position, box, mapping):
-    """Return the sorted neighbors to which a node sends a query, and `NOBODY` if this node stores the query.
+    """Return a sorted list of the neighbors to which a node sends a query.
 
-    This is algorithm 3.1 of TinyMQ's paper (see the module's docstring).
+    The list also contains `NOBODY` if the node itself stores the query. This is algorithm 3.1 of TinyMQ's paper (see
+    the module's docstring).
     ``position``: this node's position in the tree; ``box``: the query's range of cells in each dimension; ``mapping``:
     the `Mapping` from boxes to strings.
     """

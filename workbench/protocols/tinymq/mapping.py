@@ -40,16 +40,16 @@ Dimension = namedtuple("Dimension", ("key", "low", "high", "bits"))
 
 
 def split_bits(key_bits, dimensions):
-    """Return a list of the number of bits that each dimension gets if they share ``key_bits`` bits.
+    """Return a list of the number of bits that each dimension gets of ``key_bits`` bits, such as [3, 3, 2] for 8.
 
-    ``dimensions``: the number of dimensions; the first of them get the remainder, one bit each.
+    ``dimensions``: the number of dimensions.
     """
     bits_each, remainder = divmod(key_bits, dimensions)
     return [bits_each + 1 if dimension_index < remainder else bits_each for dimension_index in range(dimensions)]
 
 
 class Mapping:
-    """The mapping from values of the dimensions to strings of ``key_bits`` bits, which methods return as integers.
+    """The mapping from values of the dimensions to strings of ``key_bits`` bits. Methods return strings as integers.
 
     A box is a tuple with the (lowest, highest) cell of each dimension. It contains the strings whose cells lie in these
     ranges. ``dimensions``: a list of (key number, lowest value, highest value).
@@ -129,11 +129,11 @@ class Mapping:
         return self._join_parts([high for _, high in box])
 
     def clip(self, box, region):
-        """Return a region without the strings that come before the first string of the box in each of its intervals.
+        """Return a region with shorter intervals, each of which begins with a string of the box.
 
-        A region is a tuple of intervals (lowest string, highest string). Each interval then begins with a string of the
-        box; an interval without such a string is removed. Its highest string does not change, so later strings of an
-        interval may still be outside the box.
+        A region is a tuple of intervals (lowest string, highest string). The lowest string of each interval is raised
+        to the first string of the box in that interval. An interval without such a string is removed. The highest
+        string does not change, so later strings of an interval may still be outside of the box.
         """
         clipped_intervals = []
         for interval_start, interval_end in region:

@@ -7,8 +7,9 @@ and "notification".
     query_metrics
         zone_share                    share of nodes that have a zone: their key has at most ``key_bits`` bits
         queries_asked                 number of subscriptions
-        stored_per_query, _tree       nodes that store a query, in all trees and on average in one; means over queries.
-                                      A node that stores it in several trees counts in each
+        stored_per_query              nodes that store a query, in all trees together: mean over queries. A node that
+                                      stores the query in several trees counts once for each
+        stored_per_tree               stored_per_query, divided by the number of trees
         hops_own_tree, hops_all_trees hops from the sink to a node that stores the query: mean over these nodes, then
                                       over queries. hops_own_tree counts only nodes that are in a tree of the sink
     load_metrics
@@ -157,7 +158,7 @@ def repair_metrics(run: Run) -> dict[str, float]:
 
 
 def _keys_of_nodes(columns: Columns, key_sets: np.ndarray) -> KeysByNode:
-    """Return {node: {tree: key}} after the trace rows ``key_sets``, all of which have the event "key_set"."""
+    """Return {node: {tree: key}}: the keys that nodes have after the trace rows ``key_sets`` (events "key_set")."""
     keys_by_node: KeysByNode = defaultdict(dict)
     for node, tree, length, key in columns.tuples(key_sets, "node", "origin", "value", "detail"):
         if length == NOBODY:
@@ -214,7 +215,7 @@ def _find_arrived_hops(arrived: dict[tuple[int, int, _Query], int], node: int, p
 
 
 def _pop_hops(queue: deque[int]) -> int:
-    """Remove and return the first number of ``queue``, which has the number of hops of each copy of a query.
+    """Remove and return the first element of ``queue``: the number of hops that a copy of a query has taken.
 
     Raises ParameterError if the queue is empty, because then the trace does not show how many hops a copy has taken.
     """

@@ -28,11 +28,11 @@ class TinyMQNode(Node):
 
     @classmethod
     def prepare(cls, settings):
-        """Compute the values that all nodes share, and store them in ``settings``.
+        """Compute the values that all nodes share, and store them as attributes of ``settings``.
 
         mapping: the `Mapping` from attribute values to strings of the key space; times: the `Times` of `rules.times`;
-        every_tree: whether a node has a position in every tree. ``settings.spans`` has (key, lowest, highest value) of
-        each dimension.
+        every_tree: whether a node has a position in every tree. Before the call, ``settings.spans`` must contain
+        (key, lowest value, highest value) of each dimension.
         """
         settings.mapping = Mapping(settings.spans, settings.key_bits)
         settings.times = times(settings)
@@ -150,9 +150,9 @@ class TinyMQNode(Node):
         )
 
     def _send_query(self, own_query, now, is_end=False):
-        """Send the query of an own subscription to every tree that can be reached.
+        """Send the query of a subscription of this node to every tree that can be reached.
 
-        ``own_query``: the subscription's `OwnQuery`; ``is_end``: whether the query ends, so that its lease is 0.
+        ``own_query``: the subscription's `OwnQuery`; ``is_end``: whether to end the query, by the lease 0.
         """
         refresh_us = self.settings.times.refresh_us
         own_query.round = next_round(own_query.round)
@@ -218,8 +218,8 @@ class TinyMQNode(Node):
         """Process a unicast message, and acknowledge its frame. Drop the message if it is repeated or misdirected.
 
         If this node has no room for the message, and ``wants_ack`` is true, the node refuses the frame. ``number``: the
-        frame's sequence number; ``direction``: UP if the frame takes this node for the sender's parent, DOWN for a
-        holder of the target, else OPEN.
+        frame's sequence number; ``direction``: the role in which the sender addresses this node: UP as its parent, DOWN
+        as a node whose key is a prefix of the message's target, OPEN in no particular role.
         """
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
@@ -238,7 +238,7 @@ class TinyMQNode(Node):
             self._take(message, previous_hop, now)
 
     def _has_room_for(self, message):
-        """Return whether this node accepts a message: a message to forward needs room among the pending frames."""
+        """Return whether this node accepts a message. A message that it must forward needs room for a pending frame."""
         is_event = isinstance(message, wire.Event)
         if not is_event and (not isinstance(message, wire.Notification) or message.sink == self.address):
             return True
@@ -263,7 +263,7 @@ class TinyMQNode(Node):
             )
 
     def _take(self, message, previous_hop, now):
-        """Process a message that this node has accepted from a neighbor, by its type."""
+        """Process a message that this node has accepted from a neighbor, depending on the message's type."""
         if isinstance(message, wire.Join):
             if not self.overlay.take_join(message, previous_hop, now):
                 self.drop_message(message, previous_hop, "no_place")
@@ -450,9 +450,10 @@ class TinyMQNode(Node):
         self._plan_queries(now)
 
     def key_changed(self, position, now):
-        """Log that this node got or lost a key; with a new key, route waiting messages and stored queries anew.
+        """Log that this node got or lost its key in a tree. ``position``: the node's position in the tree.
 
-        ``position``: the node's position in the tree of that key.
+        With a new key, route the waiting messages and the stored queries again, and plan to send the node's own
+        queries.
         """
         self._log_key(position)
         if position.key is not None:

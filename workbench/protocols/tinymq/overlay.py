@@ -15,13 +15,13 @@ Theory of operation
     renews the keys of a subtree that has moved. If a node claims to be a child with a key that the parent did not
     grant, the parent grants it a key again, with another slot if necessary.
 
-    Distances follow DSDV: one of a newer epoch replaces the known one; of the same epoch, the shorter one does, or one
-    of equal length from a neighbor with a lower address. So distances can rise after failures, and next hops never form
-    a loop. A longer distance of a newer epoch counts only if it comes from the next hop, or if the next hop is lost:
-    epochs spread at different speeds, and otherwise distances would swing with each epoch. A path lasts as long as its
-    next hop does, however old its epoch. After a repair the shorter of two paths may bring each epoch later than the
-    longer path. Then the node takes no newer epoch until the shorter path has reached the node's own epoch, and
-    switches to the shorter path.
+    Distances follow DSDV. A distance of a newer epoch replaces the known distance. So does a shorter distance of the
+    same epoch, or an equal distance from a neighbor with a lower address. Thus distances can rise after failures, and
+    next hops never form a loop. A longer distance of a newer epoch counts only if it comes from the next hop, or if the
+    next hop is lost: epochs spread at different speeds, and otherwise distances would swing with each epoch. A path
+    lasts as long as its next hop does, however old its epoch. After a repair the shorter of two paths may bring each
+    epoch later than the longer path. Then the node takes no newer epoch until the shorter path has reached the node's
+    own epoch, and switches to the shorter path.
 
 Repair
     A neighbor is lost if it does not acknowledge, or is not heard for ``lost_after`` times ``info_s``. A node loses its
@@ -83,8 +83,8 @@ class Neighbor:
 class Distance:
     """The distance to a root: epoch, hops and next hop.
 
-    An epoch is a root's counter. A broken path has the next_hop None, and only a newer epoch repairs it. risen_epoch:
-    the epoch in which hops last rose; late_us: time in µs when a neighbor last offered a shorter path of an older epoch
+    An epoch is a root's counter. If the path is broken, next_hop is None until a newer epoch arrives. risen_epoch: the
+    epoch in which hops last rose; late_us: time in µs when a neighbor last offered a shorter path of an older epoch
     (`rules.is_late`), or -1.
     """
 
@@ -112,8 +112,8 @@ class Joining:
 class Position:
     """A node's position in a tree: its parent, its key and its children.
 
-    If the key is None, the position is lost, but keeps its epoch (the root's counter) and the children's slots (their
-    numbers). epoch_us: time in µs at which the position's newest epoch arrived.
+    If the node has lost its position, the key is None, but the epoch (the root's counter) and the children's slots
+    (their numbers) are kept. epoch_us: time in µs at which the newest epoch arrived.
     """
 
     def __init__(self, tree, parent, epoch, key, now):
@@ -140,7 +140,8 @@ class Position:
     def regions(self, key_bits):
         """Return (universe, zone, [(child, universe of the child)]) of this position, which must have a key.
 
-        A universe has all strings that begin with a key, the zone those that the node stores. Both are regions.
+        A universe contains all strings that begin with a key. The zone contains the strings that this node stores. Each
+        universe and the zone are regions: tuples of intervals (lowest string, highest string).
         """
         if self._regions is None:
             children = self.child_keys()
@@ -206,11 +207,11 @@ class Overlay:
         return None if position is None or position.key is None else position
 
     def is_attached(self):
-        """Return whether the node has a position in any tree."""
+        """Return whether the node has a key in any tree."""
         return any([position.key is not None for position in self.positions.values()])
 
     def own_tree(self):
-        """Return the tree with the nearest root among this node's trees, or None if it has no position in a tree."""
+        """Return the tree with the nearest root among the trees in which this node has a key, or None."""
         hops_and_trees = [
             (self._hops_to_root(tree), tree) for tree in self.positions if self.position(tree) is not None
         ]
@@ -236,7 +237,7 @@ class Overlay:
         return neighbor_state is not None and self.is_two_way(neighbor_state) and neighbor_state.heard_us > since_us
 
     def neighbors_in(self, tree):
-        """Return [(address, key)], sorted by address, of the neighbors that hear this node and have a key in a tree."""
+        """Return a sorted list of (address, key) of the neighbors that have a key in a tree and hear this node."""
         return [
             (address, self.neighbors[address].positions[tree].key)
             for address in sorted(self.neighbors)
@@ -244,7 +245,7 @@ class Overlay:
         ]
 
     def key_of(self, neighbor, tree):
-        """Return the key in a tree from a neighbor's last status broadcast, or None if the key is missing there."""
+        """Return a neighbor's key in a tree, as its last info (status broadcast) announced it, or None."""
         neighbor_state = self.neighbors.get(neighbor)
         position = None if neighbor_state is None else neighbor_state.positions.get(tree)
         return None if position is None else position.key
@@ -340,9 +341,10 @@ class Overlay:
     def _take_claim(self, position, claimed, neighbor, now):
         """Correct this node's children after a neighbor's info (status broadcast).
 
-        Remove a child whose info names another parent. Grant a key again to a neighbor that announces a wrong key as
-        child. ``position``: this node's position in a tree; ``claimed``: the neighbor's position in that tree, as its
-        info announces it, None if the neighbor has no position there.
+        Remove a child whose info names another parent. If the info names this node as the parent, but with a key that
+        this node has not granted to the neighbor, grant a key again. ``position``: this node's position in a tree;
+        ``claimed``: the neighbor's position in that tree, as its info announces it, None if the neighbor has no
+        position there.
         """
         if claimed is None or claimed.parent != self.address or not claimed.key:
             # A child that has no key yet may have sent this info before its grant arrived. Such a child stays.
@@ -377,7 +379,7 @@ class Overlay:
         self.plan_info(now)
 
     def plan_info(self, now):
-        """Plan to send an info (status broadcast) after a short random time, to include changes during that time."""
+        """Plan to send an info (status broadcast) after a short random time; it will include all changes until then."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
@@ -503,7 +505,7 @@ class Overlay:
     def take_grant(self, grant, parent, now):
         """Take the key that the neighbor ``parent`` grants to this node, and return True.
 
-        Returns False if this node did not request a key from that neighbor.
+        Returns False if this node has not sent a join to that neighbor, and the neighbor is not its parent.
         """
         tree, epoch, granted_key = grant
         own_position = self.positions.get(tree)
@@ -533,7 +535,7 @@ class Overlay:
     def _forget_one_way_distances(self):
         """Remove the paths to roots (distances) whose next hop may not hear this node.
 
-        Such paths are useful only before the node has a position, while it has no messages to send.
+        This is done when the node gets its first position. Before, it sends no messages over these paths.
         """
         for tree in list(self.distances):
             next_hop = self.distances[tree].next_hop
@@ -596,7 +598,7 @@ class Overlay:
         self.look_for_parent(now)
 
     def _pause_joins(self, neighbor, now):
-        """Stop joins to a neighbor for a while: a neighbor that does not answer a join may not hear this node."""
+        """Send no joins to a neighbor for a while, because it has not answered and may not hear this node."""
         failed_joins = self._failed_joins.get(neighbor)
         failures = 1 if failed_joins is None else failed_joins[0] + 1
         self._failed_joins.put(neighbor, (failures, now + join_pause_us(failures, self.times.info_us)))
@@ -643,9 +645,9 @@ class Overlay:
         return due_info
 
     def _tick(self, now):
-        """Do the periodic work: count a root's epoch up, remove lost neighbors, probe silent ones, plan an info.
+        """Do the periodic work: increment a root's epoch, remove lost neighbors, probe silent neighbors, plan an info.
 
-        An epoch is a root's counter, an info a status broadcast.
+        An epoch is a root's counter; an info is a status broadcast.
         """
         info_us, lost_after_us = self.times.info_us, self.times.lost_after_us
         self.tick_us = now + info_us
@@ -680,7 +682,7 @@ class Overlay:
     def probe_silent(self, now):
         """Send a probe to each parent, child and next hop that has been silent for too long (`rules.is_in_doubt`).
 
-        Such a neighbor may be alive, and only its infos (status broadcasts) lost. A neighbor that may not hear this
+        Such a neighbor may be alive although its infos (status broadcasts) were lost. A neighbor that may not hear this
         node is not probed.
         """
         if not self.settings.retries:

@@ -44,7 +44,10 @@ class StoredQuery:
 
 
 class QueryStore:
-    """The queries that a node stores as a rendezvous node, by (tree, sink, query number), and the reverse paths."""
+    """The queries that a node stores as a rendezvous node, and the reverse paths of queries that passed the node.
+
+    Both are identified by the id of a query: (tree, sink, the query's number at the sink).
+    """
 
     def __init__(self, node):
         self.node = node
@@ -71,10 +74,9 @@ class QueryStore:
     def path(self, tree, sink, number, previous_hop):
         """Return the next hop of a notification on the reverse path of its query, or None if no path is known.
 
-        The query is identified by ``tree``, ``sink`` and its number at the sink, ``number``.
-
-        The notification has just come from the neighbor ``previous_hop``. If the query's last transmission by its sink
-        came from that neighbor too, the path would lead back. Then the path of the transmission before is used.
+        The query is identified by ``tree``, ``sink`` and its number at the sink, ``number``. The notification has just
+        come from the neighbor ``previous_hop``. If the query's last round (transmission by its sink) came from that
+        neighbor too, the path would lead back. Then the path of the round before is used.
         """
         known_path = self._paths.get((tree, sink, number))
         if known_path is None:
@@ -83,7 +85,7 @@ class QueryStore:
         return None if next_hop in (NOBODY, previous_hop) else next_hop
 
     def has_seen(self, query):
-        """Return whether this node has already received ``query`` in the same round (repetition by its sink)."""
+        """Return whether this node has already received the same query with the same round (transmission)."""
         known_path = self._paths.get((query.tree, query.sink, query.query))
         return known_path is not None and known_path[0] == query.round
 
@@ -134,7 +136,7 @@ class QueryStore:
         return self._sorted_ids
 
     def in_tree(self, tree, now):
-        """Return a list of a tree's stored queries whose leases have not ended, sorted by sink and number."""
+        """Return the messages of a tree's stored queries whose leases have not ended, sorted by sink and number."""
         return [
             self.stored[query_id].message
             for query_id in self.ids()
@@ -152,7 +154,7 @@ class QueryStore:
         return wire.with_lease(stored_query.message, lease_left_s(stored_query.expires_us, now))
 
     def next_due_us(self):
-        """Return the earliest time in µs at which a stored query's lease may end, or None if every lease is endless."""
+        """Return the time in µs before which no stored query's lease ends, or None if every lease is endless."""
         return self._next_expiry_us
 
     def wake(self, now):

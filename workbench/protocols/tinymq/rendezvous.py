@@ -66,7 +66,7 @@ class Rendezvous:
         self.node.route(notification, NOBODY, now)
 
     def child_added(self, position, child, child_universe, now):
-        """Move stored queries to a new child, as far as their regions lie in ``child_universe``.
+        """Move to a new child those parts of stored queries whose strings are in ``child_universe``.
 
         ``child_universe``: the strings that begin with the child's key, as a region.
         """

@@ -68,11 +68,11 @@ def _add_part(parts, mapping, box, neighbor, region):
 
 
 def _find_shortcuts(overlay, position):
-    """Return [(neighbor, key)] of the neighbors in the tree of ``position`` whose keys are longer than the parent's.
+    """Return [(neighbor, key)] of the neighbors that may be nearer to a target than the parent, longest keys first.
 
-    Children, and neighbors whose keys begin with this node's key, are omitted. The longest keys come first. For a
-    string that does not begin with this node's key, a neighbor whose key is a prefix of the string is nearer than the
-    parent.
+    These neighbors are in the tree of ``position``, and have a longer key than the parent. Children, and neighbors
+    whose keys begin with this node's key, are omitted. The caller uses a neighbor for a target string only if the
+    neighbor's key is a prefix of the string.
     """
     parent_key_length = len(parent_key(position.key))
     shortcuts = [
@@ -84,7 +84,7 @@ def _find_shortcuts(overlay, position):
 
 
 def next_hop_to_key(overlay, position, key, shortcuts):
-    """Return the next hop to the node with the key ``key``: `NOBODY` for this node itself, None if unknown.
+    """Return the next hop to the node with the key ``key``: `NOBODY` for this node itself, None if no hop is known.
 
     ``position``: this node's position in the tree; ``shortcuts``: whether neighbors other than parent and children may
     be next hops.
@@ -109,10 +109,11 @@ def tree_of(message):
 
 
 def is_misdirected(overlay, message, direction, sender, key_bits):
-    """Return whether a message is wrong at this node, because its sender has an outdated idea of the tree.
+    """Return whether this node is the wrong receiver of a message, because the sender has an outdated view of the tree.
 
-    ``direction``: how the sender addresses this node: UP as the sender's parent, DOWN as a node whose key is a prefix
-    of the message's target. ``key_bits``: the length of the key space's strings.
+    The node is wrong if it has no position in the message's tree, or if ``direction`` is UP and the sender is the
+    node's own parent. It is also wrong if ``direction`` is DOWN and the node has no key, or its key is not a prefix of
+    the message's target. ``key_bits``: the length in bits of the key space's strings.
     """
     own_position = overlay.positions.get(tree_of(message))
     if own_position is None:
@@ -123,10 +124,10 @@ def is_misdirected(overlay, message, direction, sender, key_bits):
 
 
 def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
-    """Return whether ``neighbor``, to which a message is pending, is still a right next hop for the message.
+    """Return whether a neighbor is still a valid next hop for a message that this node has addressed to it.
 
-    ``direction``: whether the message goes to the parent (UP) or to a node below this node (DOWN); ``key_bits``: the
-    length of the key space's strings.
+    With ``direction`` UP, the neighbor must still be the parent. With DOWN, its key must still be a prefix of the
+    message's target. ``key_bits``: the length in bits of the key space's strings.
     """
     own_position = overlay.position(tree_of(message))
     if own_position is None:

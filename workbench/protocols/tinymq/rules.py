@@ -65,10 +65,10 @@ def times(settings):
 def may_be_parent(epoch, newest_epoch, is_child, key_length):
     """Return whether a neighbor with a key in a tree may become this node's parent there.
 
-    The neighbor's epoch must be newer than ``newest_epoch``, the newest that this node has had in the tree. The
-    neighbor must not be a child, which names this node as its parent. Its key, of ``key_length`` bits, must be shorter
-    than LONGEST_KEY. An epoch is the root's counter, as the neighbor announces it. The nodes below this node have no
-    newer epoch, as epochs come through this node, so no cycle can arise.
+    The neighbor must not be a child of this node. Its key, of ``key_length`` bits, must be shorter than LONGEST_KEY.
+    Its epoch must be newer than ``newest_epoch``, the newest epoch that this node has had in the tree. An epoch is a
+    counter of the root. It reaches a node's descendants through the node, so no descendant has a newer epoch than this
+    node. Therefore no cycle can arise.
     """
     return epoch > newest_epoch and not is_child and key_length < LONGEST_KEY
 
@@ -107,10 +107,16 @@ def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
     """Return whether the path to a root that a neighbor offers (``epoch``, ``hops``) replaces a node's current path.
 
     ``known``: the current path, a record of epoch (the root's counter), hops and next_hop. A root's path to itself has
-    the next hop `NOBODY`. ``is_broken``: whether the next hop of ``known`` is lost. ``is_awaited``: whether the node
-    waits for a shorter path of an older epoch; then a path of a newer epoch replaces an intact path only if it is
-    shorter. As in DSDV, a path is replaced only by a path of a newer epoch, or by a shorter path of the same epoch. So
-    next hops never form a loop.
+    the next hop `NOBODY`, and is never replaced. ``is_broken``: whether the next hop of ``known`` is lost.
+    ``is_awaited``: whether the node waits for a shorter path of an older epoch (`is_late`). An offered path
+
+        of an older epoch    does not replace the current path
+        of the same epoch    replaces an intact path if it is shorter, or equally long from a neighbor with a lower
+                             address than the next hop
+        of a newer epoch     replaces a broken path, and a longer path. It replaces another path only if ``is_awaited``
+                             is False, and it comes from the next hop or is equally long
+
+    As in DSDV, next hops never form a loop.
     """
     if known.next_hop == NOBODY or epoch < known.epoch:
         return False
@@ -145,9 +151,9 @@ def is_awaited(late_us, now, lost_after_us):
 
 
 def is_silent(heard_us, now, lost_after_us):
-    """Return whether a neighbor last heard at ``heard_us`` counts as lost, after more than ``lost_after_us`` µs.
+    """Return whether a neighbor counts as lost, because it was last heard more than ``lost_after_us`` µs ago.
 
-    The rule also applies to an offer of a path, received at ``heard_us``.
+    ``heard_us``: the time in µs when it was last heard. `is_awaited` applies the same rule to the offer of a path.
     """
     return now - heard_us > lost_after_us
 
@@ -162,16 +168,18 @@ def is_in_doubt(heard_us, now, lost_after_us):
 
 
 def is_cut_off(epoch_us, now, lost_after_us):
-    """Return whether a tree's root counts as out of reach: its last new epoch came long before ``now``.
+    """Return whether a tree's root counts as out of reach: no new epoch has come for twice ``lost_after_us`` µs.
 
-    An epoch is a counter that the root increments. ``epoch_us``: when the newest epoch arrived, in µs;
-    ``lost_after_us``: half of the longest time allowed since then, in µs.
+    An epoch is a counter that the root increments. ``epoch_us``: when the newest epoch arrived, in µs.
     """
     return now - epoch_us > 2 * lost_after_us
 
 
 def is_info_due(sent_us, now, info_us):
-    """Return whether a node's last info (status broadcast), sent at ``sent_us``, is so old that another is needed."""
+    """Return whether a node must send an info (status broadcast), because the last was sent too long ago.
+
+    The longest pause is `HELLO_AFTER` times ``info_us``. ``sent_us``: when the last info was sent, in µs.
+    """
     return now - sent_us > info_us * HELLO_AFTER
 
 
@@ -198,12 +206,12 @@ def most_named(repeat_after_us, info_us):
 def remaining_namings(left, named_us, now, lost_after_us):
     """Return how many of the next infos (status broadcasts) must name a neighbor that has just named this node.
 
-    An info that names a neighbor shows that neighbor that this node hears it. If this node has not named the neighbor
-    for more than half of ``lost_after_us``, the neighbor may not know this, so the next `NAMED_AGAIN` infos name it.
-    Otherwise the neighbor's info may be the answer to this node's info, and the number stays ``left``.
+    A neighbor that is named in an info of this node can conclude that this node hears it. If this node has not named
+    the neighbor for more than half of ``lost_after_us``, it names the neighbor in the next `NAMED_AGAIN` infos.
+    Otherwise the neighbor may just have answered an info that named it, and the result is ``left``.
 
-    ``left``: the number of infos that must still name the neighbor; ``named_us``: when this node last named it,
-    negative if never; ``lost_after_us``: the silence (µs) after which a neighbor is lost.
+    ``left``: the number of infos that must still name the neighbor; ``named_us``: time in µs when this node last named
+    it, negative if never; ``lost_after_us``: the silence in µs after which a neighbor is lost.
     """
     return NAMED_AGAIN if named_us < 0 or is_in_doubt(named_us, now, lost_after_us) else left
 
@@ -230,8 +238,8 @@ def longest_wait_us(retry_us):
 def most_frames(reports, in_flight):
     """Return how many unicast frames a node may send for one input while ``in_flight`` frames are in flight.
 
-    ``reports``: whether the radio reports outcomes. A frame is in flight until its report comes. Without reports it is
-    in flight until its acknowledgement comes or is late for the first time.
+    ``reports``: whether the radio reports if a frame arrived. Then a frame is in flight until its report comes.
+    Without reports it is in flight until its acknowledgement comes or is late for the first time.
     """
     if reports:
         return max(0, MOST_IN_RADIO - in_flight)
@@ -250,9 +258,9 @@ def has_room_to_forward(pending, capacity, is_event):
 def is_given_up(sent, retries, is_heard):
     """Return whether a node stops sending a frame that it has sent ``sent`` times without an answer.
 
-    ``retries``: how many transmissions may follow the first. ``is_heard``: whether the neighbor was heard since the
-    first transmission, and is known to hear this node. Then the link is poor but not gone, so `PATIENCE` times as many
-    transmissions are allowed.
+    ``retries``: how many retransmissions are allowed. ``is_heard``: whether the neighbor was heard since the first
+    transmission, and is known to hear this node. Then the link is poor but not gone, so `PATIENCE` times as many
+    retransmissions are allowed.
     """
     return sent > retries * (PATIENCE if is_heard else 1)
 
@@ -284,9 +292,9 @@ def asked_lease_s(longest_s, expires_us, now):
 
 
 def is_too_old(since_us, now, lost_after_us):
-    """Return whether a message that waits since ``since_us`` has waited too long: more than ``lost_after_us`` µs.
+    """Return whether a message, waiting since the time ``since_us``, has waited for more than ``lost_after_us`` µs.
 
-    If ``lost_after_us`` is 0, no wait is too long.
+    Returns False if ``lost_after_us`` is 0: then no wait is too long.
     """
     return lost_after_us > 0 and now - since_us > lost_after_us
 

@@ -58,8 +58,8 @@ TURN, REPORT, ACK, REFUSAL = range(4)
 class Pending:
     """A frame that waits to be sent or answered.
 
-    waits_for: what the frame waits for (TURN, REPORT, ACK or REFUSAL); direction: UP to the parent, DOWN to a holder of
-    the target, else OPEN; sent: how often the frame was sent; first_us: time in µs of the first transmission;
+    waits_for: TURN, REPORT, ACK or REFUSAL; direction: UP to the parent, DOWN to a node whose key is a prefix of the
+    target, else OPEN; sent: how often the frame was sent; first_us: time in µs of the first transmission;
     due_us: time in µs at which the wait ends.
     """
 
@@ -110,7 +110,7 @@ class Unicast:
         """Send a message to a neighbor, now or when its turn comes.
 
         If ``max_known`` frames are pending already, drop the message with the reason "full". ``direction``: UP to
-        the parent, DOWN to a node that holds the target, OPEN to any other neighbor.
+        the parent, DOWN to a node whose key is a prefix of the target, OPEN to any other neighbor.
         """
         if len(self.pending) >= self.node.settings.max_known:
             self.node.drop_message(message, NOBODY, "full")
@@ -130,9 +130,9 @@ class Unicast:
     def _may_send(self, pending):
         """Return whether a pending frame may be sent now.
 
-        While it processes one input, a node sends a limited number of frames. If the radio does not report the outcomes
-        of frames, a frame is sent for the first time only while its neighbor has fewer than `rules.MOST_IN_FLIGHT`
-        frames to acknowledge. Events and other frames are counted separately.
+        A node sends a limited number of frames for each input that it processes. If its radio does not report whether
+        frames arrived, a new frame also waits while its receiver has `rules.MOST_IN_FLIGHT` or more frames to
+        acknowledge. Events and other frames are counted separately.
         """
         if not self._frames_left:
             return False
@@ -186,7 +186,7 @@ class Unicast:
         self._send_next(now)
 
     def _send_next(self, now):
-        """Send the frames that wait for their turn, as many as the node may still send for the present input."""
+        """Send frames that wait for their turn, up to the limit for the input that the node processes."""
         self.begin(now)
         for pending in self.pending:
             if not self._frames_left:
@@ -222,7 +222,7 @@ class Unicast:
         return None
 
     def is_new(self, neighbor, number):
-        """Return whether no frame with this number from a neighbor has been accepted before."""
+        """Return whether this node has not yet accepted a frame with this sequence number from a neighbor."""
         return not self._retries or (neighbor, number) not in self._accepted
 
     def take(self, neighbor, number, wants_ack):
@@ -300,8 +300,8 @@ class Unicast:
 
 
 def _window(pending):
-    """Return (neighbor, whether the frame is an event) of a pending frame.
+    """Return (neighbor, whether the frame is an event): the key under which unacknowledged frames are counted.
 
-    Unacknowledged frames are counted for each such pair. So a refused event delays only events.
+    Events have a counter of their own at each neighbor, so a refused event delays only other events.
     """
     return pending.neighbor, isinstance(pending.message, wire.Event)

@@ -168,12 +168,12 @@ def encode_info(info):
 
 
 def encode_ack(number):
-    """Return the frame that acknowledges a neighbor's frame of this number."""
+    """Return the frame (an ack) that acknowledges a neighbor's frame; ``number``: that frame's sequence number."""
     return _pack("<BH", ACK, number)
 
 
 def encode_refusal(number):
-    """Return the frame that refuses a neighbor's frame of this number."""
+    """Return the frame (a refusal) that refuses a neighbor's frame; ``number``: that frame's sequence number."""
     return _pack("<BH", REFUSAL, number)
 
 
@@ -188,7 +188,7 @@ def wants_ack(frame):
 
 
 def number_of(frame):
-    """Return the sequence number of a unicast frame, or None for other frames (info, ack, refusal) and other bytes."""
+    """Return the sequence number of a unicast frame, or None if its type is info, ack, refusal or unknown."""
     return unpack_from("<H", frame, 1)[0] if len(frame) >= 3 and frame[0] in KINDS else None
 
 
@@ -354,7 +354,7 @@ class _Reader:
         return key_bits, region
 
     def read_attributes(self, decode_list):
-        """Return ``decode_list(frame, offset, count)``: the attributes at the frame's end, decoded by this function."""
+        """Read the number of attributes; return ``decode_list(frame, offset, number)``, the decoded attributes."""
         (attribute_count,) = self.read_fields("<B")
         return decode_list(self.frame, self.offset, attribute_count)
 

@@ -18,7 +18,7 @@ Theory of operation
     ``draws.py``      random draws
     ``compiled.py``   functions of the loop;  ``private_numba.py`` a faster compiler for them
     ``code_cache.py`` the machine code on disk;  ``warming.py`` compiles a twin in a background process
-    The engine imports numba. This module does not, so its own functions are cheap.
+    The engine imports numba. This module does not, so importing it is fast.
 
 How a twin is written
     A protocol's class names the module of its twin (``fast = "coin_flooding.fast"``) and estimates the cost of a run
@@ -38,14 +38,14 @@ How a twin is written
                                                                          receiver: an index, or UNREACHABLE
         link_quality(core, state, i, neighbor, inbound, outbound, now) * delivery ratios of a link, `Node.link_quality`;
                                                                          needed if the node has it
-        has_room(core, state) *                                          return whether the pools suffice for one event
+        has_room(core, state) *                                          return whether the pools have room for an event
 
     and, in Python,
 
         Message               names of its messages: `twin.Messages`
         Event *, Reason *     its own events and reasons: `twin.Events`, `twin.Reasons`
-        PARTS *               further modules of the twin in which the engine looks up these names
-        WAKES *               whether it has timers
+        PARTS *               further modules of the twin, in which the engine looks up these names too
+        WAKES *               whether the protocol has timers
         COUNTS_HOLDERS *      whether its `report_held` marks the first time that a node holds a publication; otherwise
                               only sinks hold publications
         FIELDS, State         its state, as a table of fields and as a named tuple (see `twin.py`)
@@ -55,11 +55,13 @@ How a twin is written
                               cannot continue
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it cannot be encoded
         longest_frame_B(setup) *          bytes of its longest frame; the default is for publications
-        needs(setup)          three upper limits, as `Needs`: of a broadcast's reception or of link_quality; of a
-                              unicast's reception with its outcome; of any other call
-        text(setup, state, number) *      the text of detail ``len(setup.work.texts) + number``, created during the run
+        needs(setup)          three `Needs`, the most trace rows, frames and messages that a call adds: for the
+                              reception of a broadcast, and for link_quality; for the reception of a unicast together
+                              with ``sent``; for any other call
+        text(setup, state, number) *      the text that nodes created as number 0, 1, ... of the run; its code in the
+                              column "detail" is ``len(setup.work.texts) + number``
 
-    If an event may need more because of what nodes store by then, the twin adds the excess to core.numbers[MORE].
+    If the nodes' stored data can make an event exceed these limits, the twin adds the excess to core.numbers[MORE].
 
     Nodes are referred to by their index in ascending order of addresses; traces contain ``core.addresses[i]``.
     Functions allocate nothing. Before each event the loop ensures that the arrays have room for the declared ``needs``,
@@ -120,11 +122,14 @@ _played: Counter[str] = Counter()  # twin -> receptions that the reference engin
 
 
 class NoFastTwinError(WorkbenchError):
-    """The fast engine cannot play this run; the message gives the reason."""
+    """An error for a run that the fast engine cannot play; the message gives the reason."""
 
 
 def twin_of(protocol: Protocol) -> str:
-    """Return the module name of a protocol's twin, its compiled version. Raises NoFastTwinError if it has no twin."""
+    """Return the name of the module with a protocol's twin, its compiled version.
+
+    Raises NoFastTwinError if the protocol has no twin.
+    """
     cls = type(protocol)
     # A subclass may have other nodes, so it must name its twin itself: an inherited twin plays the parent's nodes.
     twin = protocol.fast if "fast" in vars(cls) else ""
@@ -160,10 +165,10 @@ def warm(protocol: Protocol) -> warming.Warming:
 
 
 def is_worth_it(scenario: Any) -> bool:
-    """Return whether a run should use the fast engine: the protocol's code for it is loaded, or loading it pays off.
+    """Return whether a run should use the fast engine: the protocol's machine code is loaded, or loading it saves time.
 
-    Loading pays off if this run and the earlier runs of the protocol in this process have enough receptions. So a long
-    sweep of short runs changes to the fast engine, although the number of runs is unknown at the start.
+    Loading saves time if this run and the protocol's earlier runs in this process have enough receptions together. So a
+    long sweep of short runs changes to the fast engine after some runs.
     """
     twin = twin_of(scenario.protocol)
     if twin in sys.modules:

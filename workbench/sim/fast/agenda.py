@@ -4,9 +4,10 @@ Theory of operation
     Nearly all events are a few milliseconds ahead: a jitter, a back-off, an airtime. They go into a ring with a bucket
     for each microsecond. A bucket is filled at its tail and emptied at its head, and counters only grow. So its events
     are in the order of their counters, which are not stored. Two levels of bits mark the buckets that are not empty.
-    Events further ahead than the length of the ring go into a binary heap, with a counter. They stay there when their
-    time comes near: the next event is the earlier of the heap's first and the ring's first. Of two events at the same
-    microsecond, the heap's is older: when later events were pushed, that microsecond was within the ring.
+    Events further ahead than the length of the ring go into a binary heap, with a counter. They stay in the
+    heap when their time comes near. The next event is the earlier of the heap's first event and the ring's first event.
+    If both are at the same microsecond, the heap's event is first, because it was pushed earlier: once a microsecond is
+    near enough for the ring, its new events go into the ring.
 
 Cost
     Constant for an event in the ring; for an event in the heap, logarithmic in the size of the heap.

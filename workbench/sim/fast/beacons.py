@@ -1,8 +1,9 @@
 """Link qualities in the fast engine: reported at the start, or learned from beacons.
 
-`workbench.protocols.link_estimator` explains the beacons. Its functions are compiled here for records of links. A
-beacon has no bytes: a receiver looks up the ratios that the sender listed (`LINK`). The sender's next beacon overwrites
-them. So a node creates no beacon while its radio still has the last one, in both engines.
+`workbench.protocols.link_estimator` explains the beacons, and this module compiles its functions. Beacons are not
+encoded: a receiver reads the delivery ratios from the records (`LINK`) in which the sender stored them. The sender's
+next beacon overwrites these ratios. So, in both engines, a node creates no beacon while its radio still holds the
+previous one.
 """
 
 from workbench.protocols import link_estimator

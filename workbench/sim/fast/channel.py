@@ -1,7 +1,8 @@
 """The channel of the fast engine: frames from a node's radio to the end of their airtime.
 
-`workbench.sim.channel` explains the model; this module repeats it draw by draw and event by event. Only the
-storage of audible transmissions differs: each node has a list of copies, instead of one object in many lists.
+`workbench.sim.channel` explains the model; this module makes the same draws and the same events. Only
+the storage of audible transmissions differs: here, each node that hears a transmission has its own record of it, and in
+the reference engine all these nodes share one object.
 """
 
 import numpy as np
@@ -80,8 +81,9 @@ def make_message(core, name, origin, sequence, content):
 def take_message(core, name, origin, sequence, content, size_B, airtime_us):
     """Return the index, in ``core.messages``, of a new message of ``size_B`` bytes.
 
-    ``name``: the code of the message's name. ``origin``, ``sequence``: the creating node's address, and the message's
-    number there. ``content``: an integer whose meaning the protocol defines. ``airtime_us``: the airtime of a frame.
+    ``name``: the code of the message's name. ``origin``: the address of the node that creates the message.
+    ``sequence``: the message's sequence number at that node. ``content``: an integer whose meaning the protocol
+    defines. ``airtime_us``: the airtime of a frame that carries the message.
     """
     message = core.numbers[Number.FREE_MESSAGE]
     message_row = core.messages[message]
@@ -166,7 +168,7 @@ def send_at(core, ready, i, receiver, message, header, now):
 
 @compiled
 def begin(core, frame, start, now):
-    """Put a frame on the air at ``start``, which is ``now`` or later, and schedule the end of its airtime."""
+    """Begin to transmit a frame at ``start``, which is ``now`` or later, and schedule the end of its airtime."""
     frame_entry = core.frames[frame]
     airtime_us = core.messages[frame_entry.message].airtime_us
     finish_us = start + airtime_us
@@ -246,9 +248,9 @@ def _remove_finished(core, i, horizon):
 
 @compiled
 def _remove_sender(core, i, sender, now):
-    """Cancel the transmissions of a failed sender that node ``i`` would hear.
+    """Remove a failed sender's transmissions from those that node ``i`` hears or will hear.
 
-    Transmissions that have not begun are removed from the node's list; the others end now.
+    A transmission that has not begun is removed from the node's list. A transmission that has begun ends now.
     """
     previous, audible_index = NONE, core.first_audible[i]
     while audible_index != NONE:
@@ -378,10 +380,10 @@ def _back_off(core, frame, now):
 
 @compiled
 def check_channel(core, frame, now):
-    """Send the frame whose back-off has ended, back off again, or give it up.
+    """Check the channel for a frame whose back-off has ended: send the frame, back off again, or give it up.
 
-    Return True if the frame is given up, as the channel was never free; the caller then reports the outcome and frees
-    the frame.
+    Returns True if the frame is given up because the channel was busy at every check. The caller must then report the
+    outcome and free the frame.
     """
     frame_entry = core.frames[frame]
     i = frame_entry.sender
@@ -418,7 +420,7 @@ def give_up(core, frame, now, reason):
 
 @compiled
 def cancel_beacon(core, frame):
-    """Reuse the number of an unsent beacon for the node's next beacon; do nothing if ``frame`` is not a beacon."""
+    """Let the node's next beacon reuse the sequence number of ``frame``, an unsent beacon; ignore other frames."""
     frame_entry = core.frames[frame]
     if core.messages[frame_entry.message].name == core.beacon_name:
         beacons = core.beacons[frame_entry.sender]
@@ -519,10 +521,10 @@ def _find_copy_end(core, frame, i):
 
 @compiled
 def _find_first_end(core, frame):
-    """Return the time in µs at which a frame that is sent in copies (a strobe) can end first.
+    """Return the earliest time in µs at which a strobe (repeated copies of a frame) can end.
 
-    For a unicast, this is the end of the first copy that the receiver gets; otherwise the strobe takes a whole
-    wake-up interval.
+    For a unicast, this is the end of the first copy that the receiver gets. Any other strobe takes a whole wake-up
+    interval.
     """
     frame_entry = core.frames[frame]
     if frame_entry.receiver < 0 or arc_between(core, frame_entry.sender, frame_entry.receiver) == NONE:

@@ -1,12 +1,13 @@
 """The machine code of protocols' fast twins on disk: a check that needs no numba, and a lock for compilation.
 
-A process that has loaded a twin's machine code writes an index file beside it (`record_loaded`): the files of the
-modules that are loaded then, each with its size and time. The index is valid as long as none of these has changed.
-Otherwise numba decides whether the machine code is still valid.
+A process that has loaded a twin's machine code writes an index file beside this code (`record_loaded`). The index lists
+the source files of all modules that are loaded at this moment, each with its size and modification time. The index is
+valid as long as no listed file has changed. Otherwise numba decides whether the machine code is still valid.
 
 Limits
-    If an unrelated file of the modules changes, the next process that compiles needs two seconds to find that the
-    machine code is still valid. In a folder copied to a machine with another processor, the index is wrongly valid.
+    If a listed file changes that does not affect the machine code, the next process that loads the code takes two
+    seconds to detect that the code is still valid. In a folder copied to a machine with another
+    processor, the index is wrongly valid.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compilation of functions into a loop, and passing of arrays to them, with numba's public interface.
+"""Decorators that compile functions into a loop, and pointers that pass arrays to them, by numba's public interface.
 
 Theory of operation
     A named tuple of sixty arrays passed by value is some four hundred arguments. They are copied with each call that is

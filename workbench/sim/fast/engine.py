@@ -328,7 +328,8 @@ def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool,
     """Return the fields of `Core` for the link qualities of a run.
 
     ``uses_quality``: whether nodes use the delivery ratios of links. ``learns``: whether nodes learn the ratios from
-    beacons. ``messages``: the number of message names; with beacons, the last name is theirs.
+    beacons. ``messages``: the number of message names; if nodes send beacons, the last name is
+    that of beacons.
     """
     network, radio = setup.network, setup.radio
     node_count, arc_count = len(network.addresses), len(network.receivers)

@@ -109,11 +109,11 @@ def _find_modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]
 
 
 def _is_part(module: str, twin: ModuleType) -> bool:
-    """Return whether the digest of a twin's compiled loop must cover ``module``: it may contain functions of the loop.
+    """Return whether the module named ``module`` may contain functions of a twin's compiled loop.
 
-    This holds for modules of twins, for all modules of a twin's package outside the workbench, and for modules with
-    numba functions. It does not hold for other modules of a workbench protocol, such as its node. `workbench.sim.fast`
-    is left out: it has no numba functions, and its variables differ between processes.
+    The result is True for modules of twins, for all modules of a twin's package outside the workbench, and for modules
+    with numba functions. It is False for other modules of a workbench protocol, such as its node, and for
+    `workbench.sim.fast`, which has no numba functions and whose variables differ between processes.
     """
     if module == __package__:
         return False
@@ -596,8 +596,9 @@ begin = act = end_frame = end_strobe = check = wake_up = beacon = has_room = Non
 def loop(arrays, memory, receive_needs, act_needs, events):
     """Play up to ``events`` events; return a `Status`, the reason why the loop returns.
 
-    ``arrays``: the run's `Core`. ``memory``: the state of the protocol's nodes. ``receive_needs``: upper limits of what
-    a frame's end or a wake-up adds. ``act_needs``: upper limits of what an action adds.
+    ``arrays``: the run's `Core`. ``memory``: the state of the protocol's nodes. ``act_needs``: the most (rows, frames,
+    messages) that a node's start or an action of the workload adds. ``receive_needs``: the most that any other event
+    adds.
     """
     core, state = by_reference(arrays), by_reference(memory)
     while events > 0:

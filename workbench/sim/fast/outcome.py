@@ -127,7 +127,7 @@ class Outcome:
         return count_distinct(*(self._column(name)[held_rows] for name in ("node", "origin", "sequence")))
 
     def table(self) -> pa.Table:
-        """Return all stored rows, in order."""
+        """Return all stored rows of the trace, in order, as an Arrow table with the columns of ``SCHEMA``."""
         Outcome._usual_rows = self._rows + self._rows // 16
         if len(self._columns["event"]) > self._rows + self._rows // 4 + _LITTLE_ROOM:
             self._copy_columns(self._rows, self._rows)  # so that stored runs have no unused room

@@ -1,7 +1,7 @@
-"""Functions that convert a workload to arrays: each text is parsed once, texts become codes, addresses indices.
+"""Functions that convert a workload to arrays: texts become codes, and addresses become indices of nodes.
 
 Cost
-    One parse per distinct text, however often it is published; a sensor field's readings are mostly distinct.
+    Each distinct text is parsed once, however often it is published. A sensor field's readings are mostly distinct.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from workbench.sim.radio import Radio
 class Work(NamedTuple):
     """The workload of a run as arrays, which `workbench.sim.fast.layout` describes.
 
-    ``texts``: the first texts of the trace's column "detail". ``publications``: the number of publications.
-    ``most_subscriptions``: the largest number of subscriptions of a node. ``most_samples``: the largest number of
-    samples of a publication.
+    ``texts``: the texts of the trace's column "detail" that exist before the run, in the order of their codes.
+    ``publications``: the number of publications. ``most_subscriptions``: the largest number of subscriptions of a node.
+    ``most_samples``: the largest number of samples of a publication.
     """
 
     actions: np.ndarray

@@ -7,10 +7,11 @@ Theory of operation
     linked with all its parts at once, optimized once, and becomes machine code once (`Whole`).
 
     Parts are linked before they get internal linkage. With internal linkage, LLVM drops functions without a caller,
-    also those whose callers have not been linked yet. At the end, machine code gets the environments of all parts.
+    also those whose callers have not been linked yet. At the end, numba's
+    environments of all parts are added to the loop's machine code.
 
     numba compiles a function once for each combination of its arguments' types. Arguments of parts are widened first
-    (`_widen`): an index from a column of 32 bits and one from a counter have the same type.
+    (`_widen`), so that a 32-bit index from a column and a 64-bit index from a counter have the same type.
 
 Limits
     All of this is numba's private interface, and no other module depends on it. `compiled.py` works without.

@@ -29,7 +29,7 @@ def add_row(core, time, i, event, peer, name, origin, sequence, size, value, det
 def add_action(core, now, i, event, sequence, value, detail):
     """Add a trace row for an action of the application, or for a failure or recovery of node ``i``.
 
-    Unlike other rows, it is stored in every run. ``event`` and ``detail`` are codes of texts.
+    Unlike other rows, this row is stored in every run. ``event`` and ``detail`` are codes of texts.
     """
     add_row(core, now, i, event, NONE, 0, core.addresses[i], sequence, 0, value, detail)
 
@@ -116,7 +116,7 @@ def report(core, now, i, event, peer, message, value, detail):
 
 @compiled
 def report_originated(core, now, i, message, number):
-    """Record that node ``i`` created a message that carries the reading with this ``number``."""
+    """Record that node ``i`` created a message that carries the node's reading with this ``number``."""
     message_row = core.messages[message]
     add_row(
         core,
@@ -137,7 +137,8 @@ def report_originated(core, now, i, message, number):
 def report_held(core, now, i, peer, message, hops, is_first):
     """Record that node ``i`` holds a publication, ``hops`` hops from its origin.
 
-    ``peer``: the address of the node that sent it, or -1. ``is_first``: whether the publication is new to the node.
+    ``peer``: the address of the node that sent the publication, or -1 if no node did. ``is_first``: whether the
+    publication is new to node ``i``.
     """
     if is_first:
         core.numbers[Number.HELD] += 1

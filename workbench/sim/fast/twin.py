@@ -33,8 +33,8 @@ State
 
 Pools and lists
     A *pool* is an array of records with a column ``next`` that links the free records. ``numbers[free]`` is the first
-    free record, ``numbers[free + 1]`` the number of free records. A caller that takes a record must know that one is
-    free.
+    free record, ``numbers[free + 1]`` the number of free records. A caller must ensure that a record is free before it
+    takes a record.
 
     A *list* is a record `LIST`, usually a column of a node's record, over an array of records that it links. A list
     is linked one way (by ``next``) or both ways (by ``next`` and ``previous``)::
@@ -45,16 +45,17 @@ Pools and lists
             ...
             row = next_row
 
-    Each function takes the record of a list, and the array of its rows; of a matrix of rows, ``state.pairs[:, i]``.
+    Each function takes the record of a list, and the array of its rows. If the rows are in a matrix, this array is a
+    column such as ``state.pairs[:, i]``.
 
 Remembered ids
     *Rings*: an array (nodes, ids) has in each row the ids of a node; the node's record has a `RING` with their number
     and the index of the oldest. The index of an id stays the same until the id is forgotten, so other arrays of that
     shape can store data per id.
 
-    *Ordinals*: if each id has a cell of its own anyway (for example, for a node and a publication), no id has to be
-    removed. The *ordinal* of an id is the number of ids that the node had stored when it stored this id, this id
-    included. It is 0 for an id that the node never stored.
+    *Ordinals*: an array may have an element for each possible id of each node, such as (nodes, publications). Then no
+    id is ever removed. The element is the id's *ordinal*: 1 for the first id that the node stored, 2 for the second,
+    ..., and 0 for an id that the node never stored. An id is forgotten when its ordinal is too old (`is_recent`).
 """
 
 # ruff: noqa: F401 (twins import from here)
@@ -155,9 +156,9 @@ class Array(NamedTuple):
 class Pool(NamedTuple):
     """The declaration of a pool in the state of a protocol's nodes: an array of records that are allocated and freed.
 
-    ``shape``: the name of the array's axis. ``free``: the position, in the state's array ``numbers``, of the index of
-    the first free record; the position after it has the number of free records. Records below ``first`` are never free.
-    The column ``next`` links free records.
+    ``shape``: the name of the array's axis. ``free``: an index into the state's array ``numbers``: ``numbers[free]`` is
+    the index of the first free record, and ``numbers[free + 1]`` the number of free records. Records with an index
+    below ``first`` are never free. The column ``next`` links free records.
     """
 
     dtype: Any
@@ -187,7 +188,7 @@ def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -
     """Create the nodes' state, the named tuple ``kind``; ``sizes`` is {name of an axis: length}.
 
     ``fields``: {name: declaration} of the state's fields. ``given``: the values of the fields that are declared GIVEN,
-    and first rows of arrays.
+    and of parameters. A value for an array is stored in the array's first rows.
     """
     field_values = dict(given)
     arrays = {name: field for name, field in fields.items() if isinstance(field, Array | Pool)}
@@ -259,7 +260,7 @@ def _make_array(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _add_to_free_list(rows: np.ndarray, numbers: np.ndarray, pool: Pool, first: int) -> None:
-    """Put the rows from index ``first`` on at the head of the list of free rows in ``pool``.
+    """Add the rows ``rows[first:]`` to the head of the list of free rows of ``pool``.
 
     ``rows``: the pool's array. ``numbers``: the state's counters, with the head of the list and its length.
     """
@@ -346,7 +347,7 @@ def clear(linked_list):
 
 @compiled
 def append_behind(linked_list, rows, previous, row):
-    """Insert ``rows[row]`` into a linked list behind row ``previous``, or in front of all rows if this is NONE."""
+    """Insert ``rows[row]`` into a linked list behind ``rows[previous]``, or at its head if ``previous`` is NONE."""
     if previous == NONE:
         rows[row].next = linked_list.first
         linked_list.first = row
@@ -382,10 +383,10 @@ RING = np.dtype([("count", np.int32), ("oldest", np.int32)], align=True)
 
 @hot
 def find_newest_first(ids, ring, id):
-    """Return the index of ``id`` among the ids that a node remembers, or NONE; newer ids are compared first.
+    """Return the index of ``id`` in ``ids``, or NONE if it is not there; newer ids are compared first.
 
-    ``ids``: the node's row of ids. ``ring``: the node's `RING` record, with the number of ids and the index of the
-    oldest.
+    ``ids``: the row of ids that a node remembers. ``ring``: the node's `RING` record, with the number of ids and the
+    index of the oldest.
     """
     for id_index in range(ring.oldest - 1, -1, -1):
         if ids[id_index] == id:
@@ -417,7 +418,8 @@ def remember(ids, ring, id):
 def is_recent(ordinal, taken, most):
     """Return whether the id with this ordinal is one of the last ``most`` ids that a node has stored.
 
-    ``ordinal``: number of ids stored up to this id, or 0 if it was never stored. ``taken``: number of all ids stored.
+    ``ordinal``: 1 for the first id that the node stored, 2 for the second, ...; 0 if the id was never stored.
+    ``taken``: the number of ids that the node has stored so far.
     """
     return ordinal > 0 and taken - ordinal < most
 
@@ -463,7 +465,7 @@ def one_way_match(attributes, first, last, sample_first, sample_last):
 def deliver(core, now, i, peer, message):
     """Deliver the samples of a publication to the active subscriptions of node ``i`` that match them.
 
-    ``peer``: the address of the node that sent the publication, or -1.
+    ``peer``: the address of the node that sent the publication, or -1 if no node did.
     """
     content = core.contents[core.messages[message].content]
     subscription_row = core.nodes[i].first_subscription
@@ -481,8 +483,8 @@ def deliver(core, now, i, peer, message):
 def hold(core, now, i, peer, message, hops, is_first):
     """Record that node ``i`` holds a publication, and deliver it to the node's subscriptions.
 
-    ``peer``: the address of the node that sent it, or -1. ``hops``: the number of hops from its origin. ``is_first``:
-    whether the publication is new to the node.
+    ``peer``: the address of the node that sent the publication, or -1 if no node did. ``hops``: the number of hops from
+    the publication's origin. ``is_first``: whether the publication is new to node ``i``.
     """
     report_held(core, now, i, peer, message, hops, is_first)
     if core.nodes[i].first_subscription != NONE:

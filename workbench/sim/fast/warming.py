@@ -1,4 +1,4 @@
-"""Compilation of a protocol's fast twin (its numba version) before a run needs it, here or in a background process."""
+"""Compilation of a protocol's fast twin (its numba version) ahead of a run, in this process or in the background."""
 
 from __future__ import annotations
 

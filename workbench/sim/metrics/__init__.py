@@ -40,6 +40,8 @@ runs of all protocols. Both are listed between the coverage and the cost. A few 
 (`public_names.METRICS`) and are in every run, so that runs of several protocols fit into one table: NaN if the
 protocol does not measure that metric.
 
+A sample is one reading's attributes; a message carries one or several samples.
+
 A sample is expected if its publication matches the subscription (the protocol's `matching_samples`) and was made while
 the subscription was active. Publisher and sink must also be up, and arcs must lead from the publisher to the sink. A
 sample is not expected if its source withheld it, because the subscription's INTERVAL requests fewer (``withholds``). It
@@ -156,9 +158,9 @@ def _protocol_and_plugin_metrics(scenario: Any, rows: Columns) -> dict[str, floa
 
 
 def _check_names(module: str, measured: dict[str, float], taken_names: Collection[str] = ()) -> dict[str, float]:
-    """Return ``measured``, the metrics of ``module``. Raises ScenarioError if the name of one is taken.
+    """Return ``measured``, the metrics of ``module``, {name: value}; check their names.
 
-    The names of the metrics of every run are taken, and those in ``taken_names``.
+    Raises ScenarioError if a name belongs to a metric of every run, or is in ``taken_names``.
     """
     for metric_name in measured:
         if (

@@ -52,9 +52,10 @@ class _Contents(NamedTuple):
 class _Deliveries(NamedTuple):
     """Deliveries of samples to subscriptions, one array (d,) per field.
 
-    ``subscription``, ``message``, ``text``: indices of the subscription, of the message, and of the sample's text.
-    ``row``: the delivery's position among the trace rows "delivered". ``may_differ``: whether the protocol reports
-    that a node changed the message on purpose.
+    ``subscription``: an index in the run's `Subscriptions`. ``message``: an index in `_Contents`. ``text``: an index in
+    a list of the distinct texts of delivered samples. Unknown subscriptions and messages have the index -1. ``row``:
+    the delivery's position among the trace rows "delivered". ``may_differ``: whether the protocol reports that a node
+    changed the message on purpose.
     """
 
     subscription: np.ndarray
@@ -66,7 +67,7 @@ class _Deliveries(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """Samples in messages that match the text of a subscription; each field is an array (i,) of indices.
+    """Samples of messages, each with a subscription text that it matches; every field is an array (i,) of indices.
 
     ``pair``: the pair of a message and a subscription text. ``publication``: the sample's publication. ``text``: the
     sample's text.
@@ -84,7 +85,7 @@ def arrivals(
     matching: Matching,
     changes: tuple[str, ...],
 ) -> Arrived:
-    """Return the publications to which deliveries are credited, and the numbers of wrong and of duplicate deliveries.
+    """Return the deliveries in a trace, each credited to a publication; wrong and duplicate deliveries are counted.
 
     ``changes``: (event, detail) of the trace rows that report a message changed by a filter, or () if the protocol does
     not report changes.
@@ -122,10 +123,10 @@ def arrivals(
 
 
 def _read_contents(rows: Columns, publications: Publications, messages: Table) -> tuple[_Contents, np.ndarray]:
-    """Return the publications that each originated message carries, and for each of ``messages`` its index there.
+    """Return (contents, indices): the publications that messages carry, and for each of ``messages`` its index there.
 
     ``messages``: columns (origin, sequence), which identify a message. The index is -1 for a message that no node
-    originated.
+    created.
     """
     node, reading_number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
     publication = find_last((node, reading_number), (publications.node, publications.number))
@@ -150,7 +151,7 @@ def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
 
 
 def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
-    """Return for each delivery (d,) whether a node created the message, and the subscription existed then."""
+    """Return for each delivery (d,) whether a node created its message and the subscription existed at its time."""
     is_known = (all_deliveries.subscription >= 0) & (all_deliveries.message >= 0)
     first_us, last_us = (
         subscriptions.first_us[all_deliveries.subscription],
@@ -186,10 +187,10 @@ def _make_items(
     texts: list[str],
     matching: Matching,
 ) -> _Items:
-    """Return the samples that match, for n pairs of a message and a subscription text, with their publications.
+    """Return for n pairs of a message and a subscription text the message's samples that match the text.
 
     ``message`` (n,): indices into ``contents``, the publications in each message. ``subscription_text`` (n,): indices
-    into ``subscriptions.texts``. ``texts``: the texts of delivered samples.
+    into ``subscriptions.texts``. ``texts``: the texts of delivered samples; further texts get the indices after these.
     """
     publication_counts = contents.first[message + 1] - contents.first[message]
     pair_index = np.repeat(np.arange(len(message)), publication_counts)
@@ -220,11 +221,12 @@ def _make_items(
 def _credit_deliveries(
     valid: _Deliveries, pair: np.ndarray, items: _Items
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays (d,): the publication to which a delivery is credited or -1, is_duplicate, is_wrong.
+    """Return (publication, is_duplicate, is_wrong), arrays (d,) with the outcome of each of the deliveries ``valid``.
 
-    ``valid``: the deliveries. ``items``: the matching samples in each pair of a message and a subscription text.
-    ``pair`` (d,): the number of each delivery's pair, as in ``items.pair``. A delivery is wrong if
-    its pair has no sample with its text, unless a filter may have changed the message.
+    ``publication``: the index of the publication to which the delivery is credited, or -1. ``items``: for each pair of
+    a message and a subscription text, the samples that match. ``pair`` (d,): each delivery's pair, as in
+    ``items.pair``. A delivery is wrong if its pair has no sample with its text, unless a filter may have changed the
+    message.
     """
     of_items = items.pair, items.text
     delivery_rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))

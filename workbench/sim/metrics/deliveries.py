@@ -38,10 +38,10 @@ _NO_TIMES = np.zeros(0, np.int64)
 
 
 class _Expectations(NamedTuple):
-    """The data of a run from which expected samples are counted.
+    """The data of a run from which `_count_expected` counts the expected samples.
 
-    ``active``: the intervals in which each subscription exists. ``publisher`` (p,): the index of each publication's
-    node.
+    ``active``: the intervals in which a subscription exists and its node is up. ``publisher`` (p,): the index of each
+    publication's node.
     """
 
     subscriptions: Subscriptions
@@ -155,10 +155,10 @@ def _make_metrics(
 
 
 def samples_of(subscriptions: Subscriptions, publications: Publications, matching: Matching) -> list[np.ndarray]:
-    """Return the number of samples in each publication text that match each subscription text.
+    """Return for each subscription text i an array: how many samples in each publication text j match the text i.
 
-    Subscriptions, and publications, with the same attributes share a text. The result has an array for each
-    subscription text, with an element for each publication text.
+    i and j are indices into ``subscriptions.texts`` and ``publications.texts``. Publications with the same attributes
+    share a text, and so do subscriptions.
     """
     sample_counts = []
     for subscription_text, indices in zip(
@@ -186,10 +186,10 @@ def _count_samples(
 
 
 def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> np.ndarray:
-    """Return for each publication (p,) the number of its samples that the subscriptions at some sinks expect.
+    """Return for each publication (p,) the number of its samples that subscriptions at a batch of sinks expect.
 
-    ``has_path[i, j]``: whether a path leads from node j to the i-th of these sinks. ``row_of`` (s,): for each
-    subscription, the row of its sink in ``has_path``; -1 excludes the subscription.
+    ``has_path[i, j]``: whether a path leads from node j to sink i of the batch. ``row_of`` (s,): for each subscription,
+    the row of its sink in ``has_path``; -1 if its sink is not in the batch. A sample counts once per subscription.
     """
     subscriptions, publications, active, publisher, samples = expectations
     _, example_rows, row_kinds = np.unique(
@@ -217,11 +217,10 @@ def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: n
 
 
 def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return hops from the matrix ``hops`` (k, n) for pairs of a row and a node.
+    """Return (indices, distances) of the pairs whose ``row`` is not -1; ``distances``: ``hops[row, node]`` of these.
 
-    ``row``: each pair's row of the matrix, or -1 for a pair to skip. ``node``: each pair's column, or -1 for an unknown
-    node. Returns the indices of the pairs that are not skipped, and their hops. Hops are -1 without a path and for an
-    unknown node.
+    ``row`` and ``node``: for each pair, a row and a column of the matrix ``hops`` (k, n). A distance is -1 if there is
+    no path, or if ``node`` is -1, which means an unknown node.
     """
     selected_pairs = np.flatnonzero(row >= 0)
     return selected_pairs, np.where(node[selected_pairs] >= 0, hops[row[selected_pairs], node[selected_pairs]], -1)

@@ -2,9 +2,9 @@
 
 Theory of operation
     A filter reports each sample that it drops or changes (`Protocol.drops`, `Protocol.changes`). The report names the
-    message, not the sample. So if d samples of a message were dropped, then the first d of its samples that did not
-    reach a subscription are not expected by it. A filter may also send later what it dropped: it then reports a change
-    after the drop. That message carries a sample again, so it counts as one drop less, and its loss is a loss.
+    message, not the sample. If d samples of a message were dropped, then for each subscription, the first d samples of
+    the message that did not arrive are not expected. A filter may also send a dropped sample later. It then reports a
+    change of the message after the drop, which cancels one drop: the sample is expected again.
 
 Limits
     A sample that one node dropped is not expected, even if a copy of it was lost elsewhere. A changed sample that no
@@ -40,9 +40,9 @@ class Reports(NamedTuple):
 
 
 def read_reports(rows: Columns, event_and_detail: tuple[str, ...]) -> Reports:
-    """Return the reports of filters with this (event, detail), which is `Protocol.drops` or `Protocol.changes`.
+    """Return the filters' reports in a trace: the rows with this event and this detail.
 
-    An empty tuple, of a protocol without such an event, gives no reports.
+    ``event_and_detail``: `Protocol.drops` or `Protocol.changes`; () if the protocol has no such event, for no reports.
     """
     event, word = event_and_detail or ("", "")
     detail, *fields = rows.columns(event, "detail", "message", "origin", "sequence", "node", "value", "time_us")
@@ -90,10 +90,10 @@ def filtered_out(
 
 
 def _count_drops(dropped: Reports, changed: Reports) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Return (messages, counts): the messages of which filters dropped samples, and the number of samples of each.
+    """Return (messages, counts): the messages with dropped samples, and the number of dropped samples in each.
 
-    ``dropped``, ``changed``: what filters reported about messages. ``messages``: columns (code of the name, origin,
-    sequence). Samples that the filter of the same node sent later are not counted.
+    ``messages``: columns (code of the message's name, origin, sequence). A drop is not counted if the same node later
+    reported a change of the message, because it sent the sample then. ``dropped``, ``changed``: the filters' reports.
     """
     drop_keys, change_keys = shared_keys(dropped[:4], changed[:4])
     distinct_keys, first_row, message_at_node = unique_all(drop_keys)

@@ -191,8 +191,8 @@ def _find_newest(rows: Columns, publications: Publications, messages: list[np.nd
 def _find_sources(rows: Columns, protocol: Any, arrivals: _Arrivals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (index, source, is_merged): the origins whose readings went into the value of each arrived message.
 
-    ``source`` has one entry for each origin; ``index``: the arrival to which the entry belongs. ``is_merged`` (a,):
-    whether the message passed a filter that merges messages.
+    ``source[k]`` is the address of an origin of arrival ``index[k]``; an arrival has one or several origins.
+    ``is_merged`` (a,): whether the arrived message passed a filter that merges messages.
     """
     dropped, changed = (read_reports(rows, report) for report in (protocol.drops, protocol.changes))
     drop_keys, change_keys, message_keys = shared_keys(dropped[:3], changed[:3], arrivals[2:])
@@ -240,7 +240,7 @@ def _at(function: tuple[np.ndarray, np.ndarray], time_us: np.ndarray) -> np.ndar
 
 
 def _cut(active: list[tuple[int, int]], from_us: int, times_us: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (starts, ends) of the ``active`` intervals after ``from_us``, split at each of ``times_us``."""
+    """Return the ``active`` intervals without the time before ``from_us``, split at ``times_us``, as (starts, ends)."""
     edge_pairs = [np.zeros((2, 0), np.int64)]
     for first_us, last_us in active:
         first_us = max(first_us, from_us)
@@ -255,10 +255,11 @@ def _cut(active: list[tuple[int, int]], from_us: int, times_us: np.ndarray) -> t
 def _sum_error(
     active: list[tuple[int, int]], truth: tuple[np.ndarray, np.ndarray], estimate: tuple[np.ndarray, np.ndarray]
 ) -> tuple[float, float, float]:
-    """Return the error of a subscription's estimate: (integral over time, length of this time in µs, maximum).
+    """Return (integral over time, time in µs, maximum) of the error of a subscription's estimate.
 
-    ``active``: intervals (first_us, last_us) in which the subscription exists. ``truth``, ``estimate``: step functions
-    (times, values).
+    The integral is over the time in which the subscription is active and both functions are defined. ``active``:
+    intervals (first_us, last_us) in which the subscription exists. ``truth``, ``estimate``: step functions (times,
+    values).
     """
     if not (len(truth[0]) and len(estimate[0])):
         return 0.0, 0.0, 0.0
@@ -269,8 +270,9 @@ def _sum_error(
 
 
 def _sum_age(active: list[tuple[int, int]], published_us: np.ndarray, updates: _Updates) -> tuple[float, float, float]:
-    """Return (integral of the age of a subscription's data over time, length of this time in µs, maximum age).
+    """Return (integral over time, time in µs, maximum in µs) of the age of a subscription's data.
 
+    The integral is over the time in which the subscription is active, since the first publication or update.
     ``active``: intervals (first_us, last_us) in which the subscription exists. ``published_us``: the times of the
     publications that match. ``updates``: the changes of the sink's estimate.
     """
@@ -286,7 +288,7 @@ def _sum_age(active: list[tuple[int, int]], published_us: np.ndarray, updates: _
 def _summarize(sums: list[tuple[float, float, float]]) -> tuple[float, float]:
     """Return (mean over time, maximum) of a quantity; NaN if all times are 0.
 
-    ``sums``: for each subscription its (integral of the quantity over time, length of this time, maximum).
+    ``sums``: for each subscription, (integral of the quantity over time, length of that time, maximum).
     """
     integrals, times_us, maxima = zip(*sums, strict=True) if sums else ((), (), ())
     return (sum(integrals) / sum(times_us), max(maxima)) if sum(times_us) else (NOT_A_NUMBER, NOT_A_NUMBER)

@@ -39,13 +39,13 @@ class Matching:
     def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[np.ndarray]:
         """Return for each subscription the indices, ascending, of the publications that may match it.
 
-        The base class returns all publications, because it does not know the rule.
+        The base class returns the indices of all publications, because its rule can be any function.
         """
         return [np.arange(len(publications))] * len(list(subscriptions))
 
 
 class _CommonMatching(Matching):
-    """The common matching rule, by attributes. `candidates` compares a constraint with all publications at once."""
+    """A matching rule by attributes, whose `candidates` compares each constraint with all publications at once."""
 
     def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[np.ndarray]:
         candidate_indices = []
@@ -93,7 +93,7 @@ def _matching_by_rule(protocol: Protocol) -> Matching:
 
 
 def matching_of(protocol: Protocol) -> Matching:
-    """Return a protocol's rule for matching subscriptions with publications; by default that of attributes."""
+    """Return a protocol's rule for matching subscriptions with publications; results are cached by protocol."""
     if type(protocol).matching_samples is Protocol.matching_samples:
         return _COMMON
     return _matching_by_rule(protocol)

@@ -66,7 +66,7 @@ class Paths:
 
 
 def _search_hops(starts: np.ndarray, first: np.ndarray, neighbors: np.ndarray, count: int) -> np.ndarray:
-    """Return an array (starts * count,): the hops from each start to each of ``count`` nodes, or NO_PATH.
+    """Return the hops from each of ``starts`` (k,) to each of ``count`` nodes, or NO_PATH; a flat array (k * count,).
 
     Node i is linked to ``neighbors[first[i] : first[i + 1]]``.
     """
@@ -96,7 +96,7 @@ _paths: WeakKeyDictionary[nx.DiGraph, Paths] = WeakKeyDictionary()
 
 
 def paths_of(graph: Any) -> Paths:
-    """Return an object that finds the shortest paths of a scenario's topology; the object is cached."""
+    """Return the `Paths` of a scenario's topology; results are cached by topology."""
     paths = _paths.get(graph)
     if paths is None:
         paths = _paths[graph] = Paths(graph)

@@ -58,18 +58,20 @@ class Progress(NamedTuple):
         }
 
     def _steady_after_s(self, rows: np.ndarray, begin_us: int) -> float:
-        """Return the time in s from ``begin_us`` to the publication from which on at least 90 % of samples arrive.
+        """Return the time in s from ``begin_us`` to the publication from which on the delivery is steady.
 
-        ``rows``: the indices of the publications to consider. Returns infinity if no publication meets this.
+        ``rows``: the indices of the publications to consider. Returns infinity if the delivery never gets steady. The
+        docstring of the module defines "steady".
         """
         steady_index = first_steady(self.expected[rows], self.delivered[rows])
         return math.inf if steady_index is None else float(self.time_us[rows[steady_index]] - begin_us) / _US
 
     def _recovery_s(self, rows: np.ndarray, changes_us: np.ndarray) -> float:
-        """Return the longest time in s from a change of the network until at least 90 % of the samples arrive.
+        """Return the longest time in s from a change of the network until the delivery is steady.
 
-        ``rows``: the indices of the publications to consider; for each change, only those before the next change. A
-        change without such publications is skipped; if all are, the result is NaN.
+        ``rows``: the indices of the publications to consider. ``changes_us``: the times of the changes. For each
+        change, only publications before the next change are considered. A change without such publications is skipped;
+        the result is NaN if all changes are skipped.
         """
         times_s = []
         for change_us, end_us in pairwise([*changes_us.tolist(), _NEVER_US]):
@@ -80,10 +82,10 @@ class Progress(NamedTuple):
 
 
 def first_steady(expected: np.ndarray, delivered: np.ndarray) -> int | None:
-    """Return the index of the first publication from which on the share of samples that arrive is `STEADY`, or None.
+    """Return the index of the first publication from which on the delivery is steady, or None.
 
-    The module's docstring has the exact rule. ``expected``, ``delivered`` (p,): the number of each publication's
-    samples that were expected, and that were delivered. All of ``expected`` are above 0.
+    The docstring of the module defines "steady". ``expected``, ``delivered`` (p,): for each publication, the number of
+    its samples that were expected, at least 1, and the number that were delivered.
     """
     ratios = np.cumsum(delivered[::-1])[::-1] / np.cumsum(expected[::-1])[::-1]
     is_good = ratios[: max(1, len(ratios) - LEFT + 1)] >= STEADY

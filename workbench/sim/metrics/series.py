@@ -12,7 +12,7 @@ from workbench.suggestion import meant
 
 
 class UnknownMetric(ParameterError, KeyError):
-    """Error for an unknown metric; it is also a KeyError, as raised by look-ups by name."""
+    """The error for an unknown metric; also a KeyError, so that code that catches a failed look-up works."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes.
 

@@ -40,7 +40,7 @@ class Withheld(NamedTuple):
 def withheld(
     rows: Columns, event: str, subscriptions: Subscriptions, publications: Publications, active: ActiveIntervals
 ) -> Withheld:
-    """Return the pairs of a subscription and a publication that the source withheld, by the rows of a run.
+    """Return the pairs of a subscription and a publication that the source withheld, as a run's trace reports them.
 
     ``event``: the name of the event by which the protocol's nodes report a withheld sample, or "" if the protocol
     withholds no samples. ``active``: the intervals in which subscriptions are active.

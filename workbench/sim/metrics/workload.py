@@ -16,7 +16,7 @@ _NEVER_US = int(np.iinfo(np.int64).max)
 class Subscriptions(NamedTuple):
     """Subscriptions, one array (s,) per field; a subscription exists in [first_us, last_us).
 
-    ``text``: the index into ``texts`` of a subscription's constraints, written as text.
+    ``texts``: the distinct constraints of all subscriptions, as text. ``text``: each subscription's index into these.
     """
 
     node: np.ndarray
@@ -30,7 +30,7 @@ class Subscriptions(NamedTuple):
 class Publications(NamedTuple):
     """Publications in order of time, one array (p,) per field.
 
-    ``text``: the index into ``texts`` of a publication's attributes, written as text.
+    ``texts``: the distinct attributes of all publications, as text. ``text``: each publication's index into these.
     """
 
     node: np.ndarray
@@ -43,7 +43,8 @@ class Publications(NamedTuple):
 class ActiveIntervals(NamedTuple):
     """Intervals [first_us, last_us) in which a subscription exists and its node is up.
 
-    They are disjoint, and in order of (subscription, first_us).
+    Each field is an array (k,); ``subscription`` is an index. The intervals of a subscription are disjoint. All
+    intervals are in order of (subscription, first_us).
     """
 
     subscription: np.ndarray
@@ -129,7 +130,7 @@ def _subtract_outages(active: list[int], down: list[tuple[int, int]]) -> Iterato
 
 
 def down_times(rows: Columns) -> dict[int, list[tuple[int, int]]]:
-    """Return {node: [(failed_us, recovered_us), ...]} in order of time; recovered_us may be _NEVER_US."""
+    """Return {node: [(failed_us, recovered_us), ...]} in order of time; recovered_us is _NEVER_US without recovery."""
     outage_times: dict[int, list[tuple[int, int]]] = {}
     for row in rows.of("failed", "recovered"):
         of_node = outage_times.setdefault(row.node, [])

@@ -212,7 +212,7 @@ class Comparison:
         finite                             share of the runs in which the metric is finite
         runs                               number of runs that have the metric
 
-        An interval that needs more runs is NaN. The mean is infinite if the value of one run is infinite.
+        An interval is NaN if there are too few runs for it. The mean is infinite if the value of one run is infinite.
         """
         import pandas as pd
 
@@ -237,15 +237,16 @@ class Comparison:
         return paired_differences(self.table, metric, baseline=baseline, x=x)
 
     def winners(self, metric: str, *axes: str, delivering: float = 0.95) -> pd.DataFrame:
-        """Return the best protocol at each combination of values of ``axes``, and how certain that is.
+        """Return the best protocol at each combination of values of ``axes``, and whether its lead is certain.
 
         Only protocols with a mean delivery ratio of at least ``delivering`` take part, because it is easy to be cheap
         without delivering. If no protocol takes part, ``best`` is "".
 
-        Columns: the axes, best, mean, second, difference, low, high, verdict. ``difference`` is the mean of best -
-        second over pairs of runs that differ only in the protocol; low and high are its 95 % interval. ``verdict`` is
-        "certain" if this interval excludes 0, else "open". Raises ParameterError for a metric of which neither more nor
-        less is better.
+        Columns: the axes, best (name of the protocol), mean (its mean of the metric), second (name of the next best
+        protocol), difference, low, high, verdict. ``difference`` is the mean difference of the metric between best and
+        second, over pairs of runs that differ only in the protocol; low and high are its 95 % interval. ``verdict`` is
+        "certain" if this interval excludes 0, else "open". Raises ParameterError for a metric of which neither higher
+        nor lower values are better.
         """
         import pandas as pd
 
@@ -267,8 +268,8 @@ class Comparison:
     def memory(self, every_s: float = 0.0, max_nodes: int = 400, progress: bool | None = None) -> pd.DataFrame:
         """Return the peak memory of the nodes of each protocol, with the first seed and the first value of each axis.
 
-        Columns: protocol, median_B and max_B (of the nodes' peaks), node and peak_s (the node with the largest peak,
-        and its time). The runs of the comparison do not measure memory, so the scenarios are played again, on the
+        Columns: protocol, median_B and max_B (of the nodes' peaks), node (with the largest peak) and peak_s (time of
+        this peak). The runs of the comparison do not measure memory, so the scenarios are played again, on the
         reference engine. `wb.memory` states what is counted, and what ``every_s`` does. ``progress`` is that of
         `compare`. Raises ParameterError for a network of more than ``max_nodes`` nodes, because a run may take minutes.
         """

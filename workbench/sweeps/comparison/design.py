@@ -11,9 +11,9 @@ Theory of operation
     sources    number of nodes that publish, chosen in the same way
     every_s    period of all publications
 
-    The nodes of a smaller number of sinks are also sinks in a larger number. Nodes that some protocols need in a
-    special role, such as the roots of trees, are chosen by a rule and never by hand. A root that is placed at the sink,
-    for example, would favor the protocol that uses this root.
+    The sinks of a point are also sinks of each point with the same seed and more sinks. Nodes that some protocols need
+    in a special role, such as the roots of trees, are chosen by a rule and never by hand. A root that is placed at the
+    sink, for example, would favor the protocol that uses this root.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class Compared(Design):
 def network_of(base: nx.DiGraph, arguments: Mapping[str, Any], seed: int) -> nx.DiGraph:
     """Return the network ``base``, generated again with other ``arguments`` of its generator.
 
-    A generator that draws at random also gets the ``seed``. If it does not draw, and ``arguments`` is empty, ``base``
-    itself is returned.
+    A generator that draws at random also gets the ``seed``. If the generator does not draw at random, and
+    ``arguments`` is empty, ``base`` itself is returned.
     """
     recipe = to_dict(base).get("recipe") or {}
     changed_arguments = {
@@ -120,10 +120,10 @@ def network_of(base: nx.DiGraph, arguments: Mapping[str, Any], seed: int) -> nx.
 
 
 def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
-    """Return {argument of the generator of ``base``: value} for this number of nodes at the same density.
+    """Return {argument: value} with which the generator of ``base`` makes ``nodes`` nodes at the same density.
 
-    Raises ScenarioError for a network that has a fixed number of nodes, such as a measured one, and for a grid whose
-    rows this number of nodes would not fill.
+    Raises ScenarioError for a network that has a fixed number of nodes, such as a measured network, and for a grid
+    whose rows ``nodes`` nodes would not fill.
     """
     if not is_whole(nodes) or nodes < 1:
         raise ScenarioError(f"nodes is {nodes!r:.60}; it must be a whole number, 1 or more")
@@ -225,7 +225,7 @@ def _draw_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
 
 
 def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -> Protocol:
-    """Return the protocol with its nodes of special roles, such as roots, replaced by nodes that ``rule`` chooses.
+    """Return the protocol with its special roles, such as roots, assigned to nodes that ``rule`` chooses.
 
     The number of nodes stays the same. ``rule`` is a name in `RULES`; the rule "random" draws nodes with ``seed``.
     """

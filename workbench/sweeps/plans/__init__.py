@@ -10,7 +10,9 @@
     between(0.0, 0.3), whole(3, 12)       ranges from which a parameter is drawn; a list of values is also allowed
     seeds(30)                             the seeds 1 to 30
     paired_seeds(30, topology=...)        the seeds 1 to 30, each with its own network and workload
-    a * b, a | b, a - b                   each point of a with each of b; the points of both; those of a without b's
+    a * b                                 each point of a combined with each point of b
+    a | b                                 the points of a and the points of b
+    a - b                                 the points of a that are not points of b
 
 Three plans choose points by earlier results. They take the scenario and run it. After an interruption
 ``run(out=folder)`` continues in the same folder, as for a sweep:

@@ -55,7 +55,10 @@ class Repeated(Composed):
         return int(self._ends[-1])
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return [(design of combinations, number in it), (plan of seeds, number in it)] for point ``number``."""
+        """Return the two points that point ``number`` combines: a combination of parameters, and a seed.
+
+        Each is a pair (design, number of the point in this design).
+        """
         index = int(np.searchsorted(self._ends, number, side="right"))
         repeat = number - (int(self._ends[index - 1]) if index else 0)
         return zip(self._crossed.factors, (index, repeat), strict=True)
@@ -67,7 +70,8 @@ class Repeated(Composed):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        These points are first runs: one for each combination of values that the design of the combinations would check.
+        For each combination that the design of the combinations would check, these points include the run with the
+        first seed. Further points at even distances are added.
         """
         first_points = [0, *self._ends[:-1].tolist()]
         probes = [first_points[index] for index in self._crossed.factors[0].probes()]
@@ -76,7 +80,8 @@ class Repeated(Composed):
     def describe(self) -> dict[str, Any]:
         """Return the description of the design as JSON values.
 
-        "of" has the descriptions of the combinations and of the seeds, "runs" the number of runs of each combination.
+        The key "of" has the descriptions of the two designs: combinations and seeds. The key "runs" has the number of
+        runs of each combination.
         """
         descriptions = [factor.describe() for factor in self._crossed.factors]
         return {"design": "Repeated", "points": len(self), "of": descriptions, "runs": list(self._counts)}
@@ -124,10 +129,10 @@ class Adaptive:
             counts = next_counts
 
     def _next_count(self, count: int, mean: float, half: float, runs: int) -> int:
-        """Return how many runs a combination of the varied parameters needs in total, given its runs so far.
+        """Return the total number of runs to which a combination of parameter values is extended next.
 
-        ``count`` is the number of these runs, ``runs`` of which have the metric. ``mean`` and ``half``
-        describe the present confidence band, mean ± half.
+        The combination has ``count`` runs so far; ``runs`` of them have the metric. Their confidence band is ``mean`` ±
+        ``half``. The result is ``count`` if the band is narrow enough or ``runs`` is below 2.
         """
         if 2 * half <= self._wanted or runs < 2:
             return count

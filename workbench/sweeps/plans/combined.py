@@ -16,7 +16,7 @@ class Composed(Design):
     """A design that composes each of its points from points of other designs."""
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return the designs that point ``number`` combines, each as (design, number of the point in it)."""
+        """Return the points that point ``number`` combines, each as (design, number of the point in that design)."""
         raise NotImplementedError
 
     def overrides(self, number: int) -> dict[str, Any]:
@@ -51,14 +51,17 @@ class Crossed(Composed):
         return len(outer) * len(inner)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return [(outer design, number in it), (inner design, number in it)] for point ``number``."""
+        """Return the two points that point ``number`` combines: a point of ``outer``, and a point of ``inner``.
+
+        Each is a pair (design, number of the point in this design).
+        """
         return zip(self.factors, divmod(number, len(self.factors[1])), strict=True)
 
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        These points contain each point that one of the two designs would check. Further points at even distances are
-        added.
+        For each point that a factor would check, these points include a combination with this point. Further points at
+        even distances are added.
         """
         outer_probes, inner_probes = (factor.probes() for factor in self.factors)
         inner_size = len(self.factors[1])
@@ -70,7 +73,7 @@ class Crossed(Composed):
         return sorted(paired_numbers | set(evenly(len(self), PROBES)))
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of this product as JSON values; "of" has the descriptions of both factors."""
+        """Return the description of this product as JSON values. The key "of" has the descriptions of both factors."""
         return {"design": "Crossed", "points": len(self), "of": [factor.describe() for factor in self.factors]}
 
     def labels_of(self, path: str) -> Sequence[Any]:
@@ -99,7 +102,7 @@ class Without(Composed):
         return len(self._design) - len(self._taken)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return [(original design, number in it)] for point ``number`` of the remaining points."""
+        """Return [(original design, number of the point in that design)] for the remaining point ``number``."""
         return [(self._design, number + int(np.searchsorted(self._before, number, side="right")))]
 
     def probes(self) -> Sequence[int]:
@@ -115,7 +118,7 @@ class Without(Composed):
     def describe(self) -> dict[str, Any]:
         """Return the description of this difference of two designs as JSON values.
 
-        "of" has the description of the original design, "taken" the number of removed points.
+        The key "of" has the description of the original design, the key "taken" the number of removed points.
         """
         return {"design": "Without", "points": len(self), "of": self._design.describe(), "taken": len(self._taken)}
 
@@ -154,7 +157,7 @@ class Union(Composed):
         return [*self._first.probes(), *(len(self._first) + number for number in self._second.probes())]
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of the union as JSON values; "of" has the descriptions of both designs."""
+        """Return the description of the union as JSON values. The key "of" has the descriptions of both designs."""
         descriptions = [self._first.describe(), self._second.describe()]
         return {"design": "Union", "points": len(self), "of": descriptions}
 

@@ -27,13 +27,13 @@ class Between:
     log: bool = False
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Map ``shares``, numbers in [0, 1], to values of the range (float64): 0 to ``low``, 1 to ``high``."""
+        """Map ``shares``, numbers in [0, 1], to values (float64) from ``low`` (share 0) to ``high`` (share 1)."""
         if not self.log:
             return self.low + shares * (self.high - self.low)
         return np.exp(math.log(self.low) + shares * (math.log(self.high) - math.log(self.low)))
 
     def value(self, drawn: Any) -> float:
-        """Convert ``drawn``, a number that `at` returned, to the value: rounded to nine digits, within the range."""
+        """Convert ``drawn``, a number that `at` returned, to the parameter's value: nine digits, within the range."""
         return min(max(float(f"{drawn:.9g}"), self.low), self.high)
 
     def label(self, drawn: Any) -> Any:
@@ -57,7 +57,7 @@ class Whole:
         return self.low + np.minimum(np.floor(shares * (self.high - self.low + 1)), self.high - self.low)
 
     def value(self, drawn: Any) -> int:
-        """Convert ``drawn``, a whole number as a float that `at` returned, to the parameter's value, an int."""
+        """Convert ``drawn``, a float that `at` returned, to the parameter's value, an int."""
         return int(drawn)
 
     def label(self, drawn: Any) -> Any:

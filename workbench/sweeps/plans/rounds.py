@@ -59,7 +59,9 @@ def values_of(table: SweepTable, metric: str) -> np.ndarray:
 
 
 def repeats_of(choice: int | Design | Mapping[str, Any]) -> Design:
-    """Return the plan of seeds with which each point runs: the seeds 1 to ``choice``, or the plan ``choice``.
+    """Return the plan of seeds with which each point runs.
+
+    The plan is ``choice`` itself, or has the seeds 1 to ``choice`` if ``choice`` is a number.
 
     Raises ScenarioError if the plan does not vary the seed.
     """

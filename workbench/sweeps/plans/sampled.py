@@ -43,7 +43,7 @@ class Sampled(Design):
         self._how, self._seed = method, seed
 
     def select(self, numbers: np.ndarray) -> Sampled:
-        """Return the design of the points with these numbers."""
+        """Return a plan that has only the points ``numbers`` of this plan, in this order."""
         return Sampled(dict(zip(self.paths, self._domains, strict=True)), self.drawn[numbers], self._how, self._seed)
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class Sampled(Design):
         return sorted(probe_numbers)
 
     def describe(self) -> dict[str, Any]:
-        """Return the name of the method ("design"), the seed of the draws, and each parameter's domain ("over")."""
+        """Return {"design": name of the method, "points": their number, "seed": seed, "over": {path: domain}}."""
         drawn_from = {path: domain.describe() for path, domain in zip(self.paths, self._domains, strict=True)}
         return {"design": self._how, "points": len(self), "seed": self._seed, "over": drawn_from}
 
@@ -105,9 +105,10 @@ def values_at(domains: Mapping[str, Domain], shares: np.ndarray) -> np.ndarray:
 
 
 def random(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
-    """Return ``count`` points, each parameter drawn independently from a range (`between`, `whole`) or a list.
+    """Return a plan of ``count`` points. Each parameter is drawn independently.
 
-    Another ``seed`` draws other points. Raises ScenarioError for an invalid range or list.
+    ``over`` is {path of a parameter: range (`between`, `whole`) or list of values}. Another ``seed`` draws other
+    points. Raises ScenarioError for an invalid range or list.
 
     >>> len(random(100, {"radio.loss": between(0.0, 0.3), "protocol.ttl": whole(3, 12)}))
     100

@@ -80,7 +80,7 @@ class SparkRunner:
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
         """Run the points ``numbers`` of ``plan`` and yield their result rows, one list per task.
 
-        ``report_progress`` is called after each wait, so that the display is updated.
+        After each wait for rows, ``report_progress(0.0)`` is called to update the display.
         """
         if not len(numbers):
             return
@@ -100,7 +100,7 @@ class SparkRunner:
             self._jobs = None
 
     def doing(self) -> list[str]:
-        """Return a short text on each running task; an empty list while no sweep runs."""
+        """Return a list with a short text on each running task. The list is empty while no sweep runs."""
         return self._jobs.doing() if self._jobs else []
 
 
@@ -207,7 +207,7 @@ class _Jobs:
         return [f"{len(share)} points for {now_s - begin_s:.0f} s" for share, begin_s in list(self._sent.values())]
 
     def cancel(self) -> None:
-        """Cancel the sweep's tasks, and repeat this until all end, because Spark may start some tasks later."""
+        """Cancel the sweep's tasks repeatedly until all have ended, because Spark may start some tasks later."""
         while wait(self._sent, POLL_S).not_done:
             wait([self._threads.submit(self._session.cancel, self._group)])
 

@@ -46,9 +46,10 @@ class Session:
         self.is_here = is_here
 
     def run_task(self, group: str, mapper: Callable[..., Any], schema: pa.Schema) -> pa.Table:
-        """Run ``mapper`` by ``mapInArrow`` on one row, in the job group ``group``; return the resulting table.
+        """Call ``mapper`` on a worker, by ``mapInArrow`` on a table of one row, and return its results as a table.
 
-        ``mapper`` is a function from an iterator of Arrow batches to another one; ``schema`` is that of its results.
+        ``mapper`` is a function from an iterator of Arrow batches to an iterator of Arrow batches with the schema
+        ``schema``. ``group`` is the name of the job group, by which the task can be cancelled.
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -55,8 +55,8 @@ Origin = tuple[str, str, str]  # METRIC or PARAMETER, the metric's name or the p
 class Columns:
     """The columns for parameters and metrics in a folder of results: stored columns, and columns that new rows need.
 
-    The columns `FIRST` and `LAST`, which every folder has, are not among them. The *origin* of a column is (METRIC or
-    PARAMETER, the metric's name or the parameter's path, the kind of value).
+    This object does not contain the columns `FIRST` and `LAST`, which every folder has. The *origin* of a column is
+    (METRIC or PARAMETER, the metric's name or the parameter's path, the kind of value).
     """
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class Columns:
 
 
 def stored_seed(seed: int) -> int | None:
-    """Return ``seed`` as a value for the column "seed" of 64-bit integers: None if it does not fit."""
+    """Return ``seed``, or None if it does not fit in the column "seed", which has 64-bit integers."""
     return seed if abs(seed) < 2**63 else None
 
 

@@ -79,7 +79,7 @@ class FolderStore:
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
         """Reserve the folder for writing (`Lease`), and return {number of a point: its stored row}.
 
-        ``rows`` are the rows that `open` returned. Rows that were stored since then are added to them.
+        ``rows`` are the rows that `open` returned. The result also has the rows that were stored since then.
         Raises DataError if another process uses the folder, or if the folder cannot be written.
         """
         try:
@@ -101,7 +101,7 @@ class FolderStore:
         return stored_rows
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Store the rows whose results are new. Raises DataError if another sweep has taken over the folder."""
+        """Store ``rows``, except stored results. Raises DataError if another sweep has taken over the folder."""
         self._check_lease()
         rows = list(rows)
         if self._traces is not None:
@@ -185,11 +185,11 @@ class FolderStore:
         return numbers_by_key
 
     def _candidates(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
-        """Return (digest of the code, seed) of the rows of other plans that may be results of this plan's points.
+        """Return {(digest of the code, seed)} of other plans' rows that may be results of this plan's points.
 
-        ``table`` has stored rows, ``numbers`` is {key of a row: numbers of this plan's points}. A row qualifies if it
-        has the engine and the measure of this plan. The caller builds only scenarios of points with one of these codes
-        and seeds, because building a scenario takes a tenth of a millisecond.
+        ``table`` has stored rows, ``numbers`` is {key of a row: numbers of this plan's points}. A row qualifies if its
+        point is not in ``numbers`` and its engine and measure are those of this plan. Building a scenario takes a tenth
+        of a millisecond, so the caller builds only the scenarios of points with one of these pairs.
         """
         measure = user_code.name_of(self._plan.measure) or None
         candidate_rows = zip(*(table.column(name).to_pylist() for name in _CANDIDATE_COLUMNS), strict=True)

@@ -170,7 +170,7 @@ class Lease:
         return DataError(f"{self._folder} cannot be written: {error.strerror}")
 
     def _wait_for_expiry(self, path: Path) -> bytes | None:
-        """Wait until the lease in the file ``path`` expires: its owner does not update it any more.
+        """Wait until the lease in the file ``path`` expires: its owner has ended or stops updating the file.
 
         Return the file's content, or None if the file is missing. Raises DataError if the owner updates the file
         meanwhile, which shows that the owner's process runs.

@@ -261,7 +261,7 @@ class TraceStore:
         self._spool.end()
 
     def _write_file(self, sources: list[_TraceSource], replaced: list[Path]) -> None:
-        """Write one file with the traces of ``sources`` and of the files ``replaced``; then remove these files."""
+        """Write the traces of ``sources`` and of the files ``replaced`` into one new file, and remove ``replaced``."""
         replaced_files = [File(path) for path in replaced]
         sources = [*sources, *(source for file in replaced_files for source in _sources_of_file(file))]
         if not sources:
@@ -455,7 +455,7 @@ class _HashingFile:
 
 @contextmanager
 def _name_folder_in_errors(folder: Path) -> Iterator[None]:
-    """Convert an OSError into a DataError that names the folder."""
+    """Convert an OSError that is raised inside the context into a DataError that names the folder."""
     try:
         yield
     except OSError as error:

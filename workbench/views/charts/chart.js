@@ -50,7 +50,8 @@ function loadBokeh(version, fetchPacked) {
 
 class LiveChart {
   onTap = null // called with the numbers of the runs at the point that the user clicks
-  views = []
+  managers = [] // of Bokeh's views, one for each figure
+  views = [] // of the figures
   picture = null // the elements of the static picture
   stage = null // the element that takes the place of the picture
   colours = new WeakMap() // model -> {property: its colour on a light page}
@@ -80,7 +81,7 @@ class LiveChart {
     stage.innerHTML = `<style>${CHART_STYLE}</style>${chart.surroundings}`
     this.root.append(stage)
     this.picture ??= [...this.root.children].filter((child) => child !== stage)
-    const views = [], listeners = []
+    const managers = [], listeners = []
     // Bokeh never removes its listeners of the visual viewport (bokeh/bokeh#15298): store them for disposeViews.
     const port = globalThis.visualViewport
     if (port) {
@@ -97,16 +98,16 @@ class LiveChart {
         box.style.top = `${chart.panels[i].y}px`
         stage.append(box)
         const embedded = await this.Bokeh.embed.embed_item(item, box)
-        const view = embedded.roots[0] ?? [...embedded][0]
-        views.push(view)
-        const { document: made } = view.model
+        managers.push(embedded)
+        const { document: made } = figureViewOf(embedded).model
         if (!made.is_idle) await new Promise((done) => made.idle.connect(done))
       }
     } finally {
       if (port) delete port.addEventListener
     }
-    const older = [this.views, this.listeners]
-    Object.assign(this, { views, listeners, chart, stage, colours: new WeakMap(), isDark: undefined })
+    const older = [this.managers, this.listeners]
+    const views = managers.map(figureViewOf)
+    Object.assign(this, { managers, views, listeners, chart, stage, colours: new WeakMap(), isDark: undefined })
     this.figures = views.map((view) => view.model)
     this.sources = this.figures.map((figure) => sourcesOf(figure))
     this.watch()
@@ -356,10 +357,10 @@ class LiveChart {
 
   // Disposal
 
-  disposeViews(views, listeners) {
-    for (const view of views) {
-      const made = view.model.document
-      view.remove()
+  disposeViews(managers, listeners) {
+    for (const manager of managers) {
+      const made = manager.roots.map((view) => view.model.document).find((one) => one)
+      for (const view of manager.roots) view.remove() // which also takes it out of Bokeh's index of all views
       made?.clear()
       const at = this.Bokeh.documents.indexOf(made)
       if (at >= 0) this.Bokeh.documents.splice(at, 1)
@@ -371,10 +372,12 @@ class LiveChart {
     document.removeEventListener(SELECTION_CHANGED, this.onEvent)
     this.themes.disconnect()
     this.system.removeEventListener("change", this.onSystem)
-    this.disposeViews(this.views, this.listeners)
-    ;[this.views, this.listeners] = [[], []]
+    this.disposeViews(this.managers, this.listeners)
+    this.managers = this.views = this.listeners = []
     if (this.stage) this.stage.replaceWith(...this.picture)
     liveCharts.delete(this)
+    // JupyterLab never releases the model of a closed widget, and the model refers to this object.
+    for (const name of ["root", "stage", "picture", "figures", "sources", "colours", "tickers", "long", "chart"]) this[name] = null
   }
 }
 
@@ -418,6 +421,11 @@ function countBelow(values, limit) {
     else high = middle
   }
   return low
+}
+
+// Return the view of the figure that a manager of views has. Another view is for Bokeh's messages.
+function figureViewOf(manager) {
+  return manager.roots.find((view) => view.model.x_range)
 }
 
 function isWhole(range) {

@@ -59,10 +59,12 @@ class ChartWire {
     const [chart, buffers] = await this.ask("figure", { width: this.width })
     if (this.isGone) return
     const items = JSON.parse(new TextDecoder().decode(await inflateChart(bytesOf(buffers[0]))))
-    await this.live.show(chart, items)
-    if (chart.data.length) this.live.feed(chart, readColumns(chart.data, buffers.slice(1)))
+    const { live } = this
+    await live.show(chart, items)
+    if (this.isGone) return live.dispose()
+    if (chart.data.length) live.feed(chart, readColumns(chart.data, buffers.slice(1)))
     this.natural = chart.natural
-    if (this.isGone) this.live.dispose()
+    if (this.isGone) return
     // Charts that arrived meanwhile are newer.
     const [message, newer] = this.pending ?? []
     this.pending = null
@@ -157,6 +159,8 @@ class ChartWire {
     clearTimeout(this.fitting)
     this.runPlayer?.dispose()
     this.live?.dispose()
+    this.live = this.root = this.runPlayer = this.pending = null // see LiveChart.dispose
+    this.waiting.clear()
   }
 }
 

@@ -1,4 +1,4 @@
-"""The node of `workbench.protocols.coded_diffusion` as functions that the fast engine's loop calls: its *twin*.
+"""The *twin* of coded diffusion's node: the same algorithm as compiled functions, which the fast engine's loop calls.
 
 A message is a whole event, a coded packet with its encoding vector, or a request. Each frame carries one number beside
 its message: the hops of a coded packet or the rank of a request. The twin omits information vectors, as the encoding
@@ -245,10 +245,10 @@ def _allow_request(core, state, i, generation, now):
 
 @compiled
 def _plan_forgetting(core, state, i, generation, now):
-    """Set the time at which a decoded event is forgotten.
+    """Set the time at which node ``i`` forgets a decoded event.
 
-    If nodes send requests, this is after the time in which neighbors may request packets. Otherwise the event is
-    forgotten when its send timer fires, or at once if that timer is not set.
+    If nodes send requests, the node forgets the event after the time in which neighbors may request packets. Otherwise
+    the node forgets the event when its send timer for the event fires, or at once if that timer is not set.
     """
     generation_record = state.generations[generation]
     if state.keep_us:

@@ -69,7 +69,7 @@ def _sum(state, a, b):
 
 @compiled
 def _product(state, logarithm, symbol):
-    """Return the product of two symbols, of which the first is given by its ``logarithm``."""
+    """Return the product of ``symbol`` and the symbol whose logarithm is ``logarithm``."""
     return np.int64(state.powers[logarithm + state.logarithms[symbol]]) if symbol else np.int64(0)
 
 

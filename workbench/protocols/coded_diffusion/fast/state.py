@@ -182,15 +182,15 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def sends(protocol: Any) -> np.ndarray:
-    """Return how many packets a node sends after 0, 1, ..., ``generation_size`` innovative packets, as an array."""
+    """Return an array: element n is the number of packets to send after n innovative packets, n <= generation size."""
     packet_counts = range(protocol.generation_size + 1)
     return np.array([packets_to_send(protocol.forwarding_factor, count) for count in packet_counts], np.int32)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the trace rows, frames and messages that one call of a node adds.
+    """Return upper bounds on the numbers of trace rows, frames and messages that one call of a node adds.
 
-    The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
+    The three `Needs` apply to a call for a received broadcast, for a received unicast frame, and for any other event.
     """
     protocol, _, workload, _ = setup
     deliveries = workload.most_subscriptions * workload.most_samples

@@ -83,8 +83,8 @@ def decoding_layers(recorded: Recorded) -> list[Layer]:
 def _with_mean_rank(reach: Curves, recorded: Recorded, decoding: Layer) -> Curves:
     """Return the curves ``reach`` with a line added: the mean rank of all nodes but the sinks, in percent.
 
-    ``reach``: the curves of nodes that hold the newest event; ``decoding``: the layer of ranks. 100 % is the generation
-    size, the rank of a node that holds the event.
+    100 % is the generation size. A node that holds the event counts as 100 %. ``reach``: the share of nodes that hold
+    the newest event, over time; ``decoding``: the layer of ranks.
     """
     sinks = np.unique(recorded.columns["node"][recorded.columns.where(event="subscribed")])
     rank_table = decoding.table
@@ -101,7 +101,7 @@ def _with_mean_rank(reach: Curves, recorded: Recorded, decoding: Layer) -> Curve
 
 
 def _packet_curves(columns: Columns) -> Curves:
-    """Return the cumulative numbers of received coded packets: innovative packets, and redundant packets."""
+    """Return two curves over time: the numbers of innovative and of redundant coded packets received so far."""
     innovative_us = columns["time_us"][columns.where(event="innovative")]
     received_us = columns["time_us"][columns.where(event="received", message="coded")]
     times = np.unique(np.concatenate([[0], received_us, innovative_us]))

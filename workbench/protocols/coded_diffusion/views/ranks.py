@@ -37,10 +37,10 @@ MOST_WORDS = 20_000  # different texts of pivots
 
 
 class Lasting(NamedTuple):
-    """Innovative packets and the rank that each gave its node's matrix, as columns of equal length.
+    """Innovative packets, as columns of equal length; each packet gave its node's matrix for the event a new rank.
 
-    rows: index of the packet's row in the trace; until: when the matrix stopped having that rank (µs); follows: whether
-    the matrix had rows before the packet; size: the event's generation size.
+    rows: index of the packet's row in the trace; until: when the matrix stopped having the new rank (µs); follows:
+    whether the matrix had rows before the packet; size: the event's generation size.
     """
 
     rows: np.ndarray
@@ -50,7 +50,7 @@ class Lasting(NamedTuple):
 
 
 def lasting(columns: Columns) -> Lasting:
-    """Return the packets that raised the rank of a decoding matrix, and until when each matrix kept that rank."""
+    """Return, from a trace, the packets that raised the rank of a decoding matrix, and when each rank ended."""
     end_rows = columns.where(event="dropped", detail=("expired", "corrupt"))
     matrix_rows = columns.where(event=("generation_begun", "innovative", "held"))
     # A stable sort of ascending pieces merges them.
@@ -78,8 +78,9 @@ def pivots(
 ) -> tuple[np.ndarray, list[str]]:
     """Return (codes, texts): ``texts[codes[i]]`` lists the pivot columns after innovative packet i, such as "0 3 4".
 
-    ``rows`` and ``follows``: see `Lasting`. ``most_cells`` limits the number of packets times the number of columns,
-    ``most_words`` the number of texts. Beyond a limit, texts is [] and all codes are -1.
+    The pivot columns are those of the node's decoding matrix. ``rows`` and ``follows``: see `Lasting`. ``most_cells``
+    limits the number of packets times the number of matrix columns, ``most_words`` the number of texts. Beyond a limit,
+    texts is [] and all codes are -1.
     """
     pivot = columns_of_pivots(columns, rows)
     column_count = int(pivot.max(initial=0)) + 1
@@ -158,7 +159,7 @@ class Progress:
     ranks: tuple[Rank, ...]
 
     def at(self, time_us: int) -> dict[int, Rank]:
-        """Return {node: its rank at ``time_us``} for nodes that have innovative packets, but not yet the event."""
+        """Return {node: its `Rank` at ``time_us``} for nodes that have innovative packets, but not yet the event."""
         return {rank.node: rank for rank in self.ranks if rank.from_us <= time_us < rank.until_us}
 
     def holders(self, time_us: int) -> set[int]:

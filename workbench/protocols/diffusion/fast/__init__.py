@@ -54,7 +54,7 @@ COUNTS_HOLDERS = False
 
 @compiled
 def has_room(core, state):
-    """Return whether each pool (growing array of ``state``) has enough free entries for whatever event comes next."""
+    """Return whether each pool (growing array of ``state``) has enough free entries for any single event."""
     pool_numbers, pool_needs = state.numbers, state.pool_needs
     return (
         pool_numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] <= len(state.lists)

@@ -52,9 +52,9 @@ def matches_rows(state, subscription_list, first, last):
 
 @compiled
 def _has_strict_value(state, subscription_list, constraint, first, last):
-    """Return whether one value in rows first:last meets all of a subscription's constraints on one key.
+    """Return whether a single value in rows first:last meets all of a subscription's constraints on one key.
 
-    ``constraint``: a row with this key.
+    ``constraint``: the row of any constraint on this key.
     """
     rows = state.attributes
     subscription = state.lists[subscription_list]

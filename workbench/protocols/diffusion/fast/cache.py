@@ -61,7 +61,7 @@ def new_entry(core, state, now, i, list_id, sink, sequence):
 
 @compiled
 def remove_entry(state, i, index):
-    """Remove the entry ``state.order[i, index]`` from node ``i``'s cache, with the stored INTERVALs of its sinks."""
+    """Remove the entry ``state.order[i, index]`` from node ``i``'s cache, and the stored INTERVALs of its sinks."""
     remove_paces(state, i, state.order[i, index])
     state.entries[state.order[i, index]].is_used = 0
     state.nodes[i].entries -= 1
@@ -77,8 +77,8 @@ def remove_gradients(core, state, now, i, entry, selection, sink, bound, round_,
 
     EXPIRED_BY    gradients that expire at or before the time ``bound`` (µs)
     TOWARDS       gradients towards a neighbor; ``sink`` contains the neighbor's index
-    SET_UP_TO     gradients of ``sink`` set by interests with sequence numbers up to ``bound``, or only by
-                  reinforcements
+    SET_UP_TO     gradients of ``sink`` that an interest with a sequence number up to ``bound`` has set, and
+                  gradients of ``sink`` that only reinforcements have set
     BEFORE_ROUND  gradients of ``sink``, except a gradient that a reinforcement has set in round ``round_`` of the
                   interest with the sequence number ``bound``
     """
@@ -136,7 +136,10 @@ def _interest_number(gradient):
 
 @compiled
 def report_head(core, state, now, i, entry, sink, old_head):
-    """Report a sink's first gradient in a cache entry, unless it is still ``old_head``, the one before the change."""
+    """Report a sink's first gradient in a cache entry as an event, if it differs from ``old_head``.
+
+    ``old_head``: the result of `head_of` before the change. If the sink has no gradient, nothing is reported.
+    """
     if not core.is_recorded[Event.HEAD_SET]:
         return
     new_head = head_of(state, entry, sink)
@@ -206,10 +209,10 @@ def _gradient_index(state, entry, sink, neighbor):
 
 @compiled
 def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
-    """Append a gradient to a cache entry and return its index; NONE if the entry is full and the gradient is dropped.
+    """Append a gradient to a cache entry and return its index, or NONE if the new gradient is dropped.
 
-    If the entry is full, `rules.gradient_to_replace` decides which gradient is dropped. ``reinforced_by``: the sequence
-    number of the reinforcement that sets the gradient, below 0 if an interest sets it.
+    If the entry is full, `rules.gradient_to_replace` decides whether the new gradient or an old one is dropped.
+    ``reinforced_by``: the sequence number of the reinforcement that sets the gradient; NONE if an interest sets it.
     """
     if state.entries[entry].gradients >= state.max_gradients:
         gradients, count = state.gradients[entry], state.entries[entry].gradients
@@ -234,9 +237,9 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
 
 @compiled
 def _first_gradient_of(state, entry, sink, count):
-    """Return the index of a sink's first gradient in a cache entry, or ``count`` without such a gradient.
+    """Return the index of a sink's first gradient in a cache entry, or ``count`` if the sink has no gradient.
 
-    ``count``: how many gradients are searched, from the start of the entry's list.
+    ``count``: number of gradients to search, from the start of the entry's list.
     """
     for gradient_index in range(count):
         if state.gradients[entry, gradient_index].sink == sink:
@@ -278,7 +281,7 @@ def newest_reinforcement(state, entry, sink):
 
 @compiled
 def has_newer_round(state, entry, sink, round_):
-    """Return whether an interest of ``sink``, in a newer round than ``round_``, has set a gradient of a cache entry."""
+    """Return whether a cache entry has a gradient set by an interest of ``sink`` in a newer round than ``round_``."""
     is_newer = False
     for gradient_index in range(state.entries[entry].gradients):
         gradient = state.gradients[entry, gradient_index]

@@ -64,7 +64,7 @@ def forward_data(core, state, i, sender, message, ttl, seen, now):
 
 @compiled
 def _copy_listed_sinks(state, message):
-    """Copy the sinks that a message lists to ``state.served_else``; return their count."""
+    """Copy the sinks in a message's list to ``state.served_else``; return their number."""
     count = 0
     for index in range(state.message_fields[message].listed_sinks):
         count = _insert(state.served_else, count, state.listed_sinks[message, index])
@@ -73,10 +73,10 @@ def _copy_listed_sinks(state, message):
 
 @compiled
 def _add_served(state, i, seen, count):
-    """Add the sinks towards which node ``i`` has already sent a message to ``state.served_else``.
+    """Add to ``state.served_else`` the sinks towards which node ``i`` has already sent a message.
 
-    ``seen``: index of the message in the node's memory of messages; ``count``: number of elements in use of
-    ``state.served_else``. Return their new number.
+    ``seen``: index of the message in the node's memory of messages; ``count``: number of sinks in
+    ``state.served_else``. Return the new number.
     """
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
@@ -86,7 +86,7 @@ def _add_served(state, i, seen, count):
 
 @compiled
 def _has_served_sink(state, i, seen, path_count):
-    """Return whether node ``i`` has already sent a message to the sink of any of the ``path_count`` planned paths.
+    """Return whether node ``i`` has already sent a message towards the sink of any of the ``path_count`` planned paths.
 
     ``seen``: index of the message in the node's memory of messages.
     """
@@ -133,7 +133,7 @@ def matches_own(state, i, list_id):
 
 @compiled
 def _mark_excluded(state, i, message, listed_count):
-    """Mark the sinks that get no copy of a message from node ``i``, in ``state.skip_stamp``.
+    """Mark the sinks that get no copy of a message from node ``i`` with a new stamp in ``state.skip_stamp``.
 
     These are the message's source, node ``i``, and the sinks that are served otherwise: the first ``listed_count``
     elements of ``state.served_else``.
@@ -151,9 +151,8 @@ def _mark_excluded(state, i, message, listed_count):
 def _find_paths(core, state, i, sender, message, listed_count, now):
     """Store a path (sink and candidate next hops) for each copy of a message that node ``i`` must send.
 
-    The paths are rows of ``state.data_paths``; return how many.
-
-    Sinks among the first ``listed_count`` elements of ``state.served_else`` get no copy.
+    The paths are rows of ``state.data_paths``. The first ``listed_count`` elements of ``state.served_else`` are sinks
+    that get no copy. Return the number of paths.
     """
     _mark_excluded(state, i, message, listed_count)
     max_copies = count_gradients_to_use(state, i, now)
@@ -184,8 +183,8 @@ def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidat
     """Append a path to ``data_paths`` for each copy that a sink gets along the gradients of a cache entry.
 
     The neighbors that may be a path's next hop are appended to ``state.candidates``. ``max_copies``: number of copies
-    for each sink without a reinforced gradient; ``path_count``, ``candidate_count``: lengths of the two lists. Return
-    the new lengths.
+    for each sink without a reinforced gradient; ``path_count``, ``candidate_count``: number of paths and of
+    candidates so far. Return the new numbers.
     """
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
@@ -229,10 +228,10 @@ def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidat
 
 @compiled
 def _add_detours(state, entry, now, previous_hop, failed, path_count):
-    """Append a path for each sink of a cache entry to ``state.data_paths``, for data that is sent again.
+    """Append a path to ``state.data_paths`` for each sink of a cache entry to which data must be sent again.
 
-    The next hop is ``failed``, the neighbor that did not acknowledge the data, only if a sink has no other gradient.
-    ``path_count``: number of paths so far. Return the new number.
+    ``failed``: the neighbor that did not acknowledge the data. It is the next hop only for a sink without a gradient to
+    another neighbor. ``path_count``: number of paths so far. Return the new number.
     """
     excluded_stamp, first_path = state.numbers[Number.SKIPPED], path_count
     for gradient_index in range(state.entries[entry].gradients):
@@ -264,8 +263,8 @@ def _add_detours(state, entry, now, previous_hop, failed, path_count):
 def _share_paths(state, path_count):
     """Choose the neighbors that get a copy, as few as possible, and assign each path to a copy.
 
-    First paths of sinks (rank 0) are assigned before others. The neighbor of each copy is stored in ``state.hops``.
-    Return (number of copies, number of paths without a copy).
+    A sink's first path (rank 0) is assigned before all further paths (rank 1). The neighbor of each copy is stored in
+    ``state.hops``. Return (number of copies, number of paths without a copy).
     """
     copy_count, unserved_count = 0, path_count
     while unserved_count and copy_count < state.max_next_hops:

@@ -137,8 +137,8 @@ def _take_matching_samples(state, i):
 def _drop_early_samples(core, state, i, wanted_count, now):
     """Drop the samples in ``state.wanted`` that come too early for all their sinks; return how many remain.
 
-    A sample comes too early for a sink whose INTERVAL has not passed. For each remaining sample, ``state.early_sinks``
-    gets the sinks for which the sample comes too early.
+    A sample comes too early for a sink whose INTERVAL has not passed. Samples that match node ``i``'s own interests
+    remain. For each remaining sample, the same row of ``state.early_sinks`` lists the sinks for which it is too early.
     """
     remaining_count = 0
     for index in range(wanted_count):
@@ -249,7 +249,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
 
 @compiled
 def emit_held(core, state, i, now):
-    """Send the means of dropped readings that are due at node ``i``'s filters."""
+    """Send the means that node ``i``'s filters have computed from dropped readings, if they are due."""
     for f in range(len(state.filters)):
         average = state.averages[f, i]
         if average.emits_us == NONE or average.emits_us > now:

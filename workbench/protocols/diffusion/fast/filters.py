@@ -119,9 +119,9 @@ def next_emission_us(state, i):
 
 @compiled
 def take_mean(state, f, i):
-    """Return the id of the attribute list in which filter ``f`` on node ``i`` sends its mean; begin its next period.
+    """Return the id of the attribute list with the mean of filter ``f`` on node ``i``; begin the filter's next period.
 
-    This is the attribute list of the last reading that the filter averaged, with the mean in place of its value.
+    The list is that of the last reading that the filter averaged, with the mean in place of the reading's value.
     """
     average = state.averages[f, i]
     mean = _mean(average.sum, average.count)
@@ -229,7 +229,11 @@ def _wants(state, f, name, list_id):
 
 @compiled
 def _decide(state, f, i, origin, list_id, now):
-    """Return the id of the list that filter ``f`` of node ``i`` makes of the list ``list_id``, or NONE to drop it."""
+    """Apply filter ``f`` of node ``i`` to the attribute list ``list_id``.
+
+    Return the id of the resulting list, which is ``list_id`` if the filter changes nothing, or NONE if it drops the
+    list.
+    """
     filter_ = state.filters[f]
     kind = filter_.kind
     if kind == _Kind.RATE_LIMIT:
@@ -344,9 +348,9 @@ def _average(state, f, i, origin, list_id, value_row, value, now):
 
 @compiled
 def _find_memory(state, f, i, origin):
-    """Find or add what filter ``f`` on node ``i`` remembers about messages of ``origin``.
+    """Find or add the row of ``state.memories`` in which filter ``f`` on node ``i`` remembers messages of ``origin``.
 
-    Return (index of the row in ``state.memories``, whether the row is new).
+    Return (index of the row, whether the row is new).
     """
     node_count = state.carries.shape[1]
     id = (np.int64(f) * node_count + i) * node_count + origin

@@ -206,7 +206,10 @@ def _earlier(time_us, other_us):
 
 @compiled
 def plan_tick(core, state, i, now):
-    """Set node ``i``'s timer to match its waiting samples again after ``tick_s``; called when the interests change."""
+    """Set node ``i``'s timer: after ``tick_s`` its waiting samples are matched with the interests again.
+
+    Called when the interests change. Without waiting samples nothing is done.
+    """
     node = state.nodes[i]
     if node.samples and node.tick_us == NONE:
         node.tick_us = now + state.tick_us
@@ -217,7 +220,7 @@ def plan_tick(core, state, i, now):
 def _flood_interests(core, state, i, now):
     """Flood node ``i``'s own interests that are not flooded yet, except those that another own interest covers.
 
-    The refreshes of a covered interest end.
+    A covered interest is not refreshed any more.
     """
     first_position = state.own_first[i]
     for index in range(first_position, first_position + state.nodes[i].own_interests):
@@ -235,7 +238,7 @@ def _flood_interests(core, state, i, now):
 
 @compiled
 def _is_covered(core, state, i, own):
-    """Return whether another interest of node ``i`` requests all data that ``own`` requests, at least as long.
+    """Return whether another interest of node ``i`` requests all data that ``own`` requests, for at least as long.
 
     If two interests request the same data and end at the same time, the result is True only for the newer one.
     """
@@ -387,7 +390,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
 
 @compiled
 def _cache_interest(core, state, i, sender, message, ttl, now):
-    """Store an interest in the cache, with a gradient towards its sender; the interest or its round is new."""
+    """Store a new interest, or a new round of a known interest, in the cache, with a gradient towards its sender."""
     list_id = core.messages[message].content
     sequence = core.messages[message].sequence
     fields = state.message_fields[message]

@@ -3,7 +3,8 @@
 Memory
     The protocol's parameters determine the sizes of all lists, except if the workload cannot fill a list. Then the list
     is shorter: a node's cache has no more entries than there are distinct interests, and an entry has no more gradients
-    than there are pairs of a sink and a neighbor. In bytes, per node::
+    than there are pairs of a sink and a neighbor. The table shows the bytes
+    of a node. A line with "per" counts for each entry of the node's cache, each subscription or each sample::
 
         64                                     counters and timers
         32 x MAX_WAITING                       frames to send again

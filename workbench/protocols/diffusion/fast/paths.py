@@ -21,11 +21,11 @@ def clear_data_gradients(state, block):
 
 @compiled
 def update_data_gradient(core, state, now, i, block, message, source, neighbor, list_id):
-    """Record that new data of a source came from a neighbor; return the index in ``block`` of its data gradient.
+    """Record that new data of a source came from a neighbor; return the index of the source's data gradient.
 
-    ``block``: row of ``state.data_gradients`` with the data gradients of one interest, one for each source. If the row
-    is full, its oldest data gradient is dropped.
-    ``list_id``: the attribute list of the data.
+    ``block``: row of ``state.data_gradients`` with the data gradients of one interest, one for each source. The result
+    is an index into this row. If the row is full, its oldest data gradient is dropped. ``list_id``: the attribute list
+    of the data.
     """
     index = _index_of_source(state, block, source)
     gradient_count = state.data_gradient_counts[block]
@@ -79,7 +79,7 @@ def is_reinforced_for(state, block, index, sink):
 
 @compiled
 def has_room_for_sink(state, block, index):
-    """Return whether one more sink can reinforce a data gradient, because fewer than ``max_sinks`` sinks have done so.
+    """Return whether fewer than ``max_sinks`` sinks have reinforced a data gradient, so that another sink can.
 
     ``block``, ``index``: row and column of the data gradient in ``state.data_gradients``.
     """

@@ -62,7 +62,7 @@ def reinforce(core, state, i, own, index, now):
 
 @compiled
 def receive_reinforcement(core, state, i, sender, message, ttl, now):
-    """Process a reinforcement: prefer the gradient towards its sender, and forward the message to the sources."""
+    """Process a reinforcement: move the gradient towards its sender to the front, and forward it to the sources."""
     clean(core, state, now, i)
     peer = core.addresses[sender]
     list_id, sequence = core.messages[message].content, core.messages[message].sequence
@@ -109,9 +109,9 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
 def reinforce_sources(core, state, i, request, now):
     """Send reinforcements from node ``i`` towards the sources that one `reinforce` item of the workload selects.
 
-    One is sent for each own interest of the node whose constraints include those of the item. Interests that another
-    interest of the node covers are left out.
-    ``request``: index of the item's attribute list in ``state.reinforcement_lists``.
+    A reinforcement is sent for each own interest of the node whose constraints include those of the item, except for
+    interests that another own interest covers. ``request``: index of the item's attribute list in
+    ``state.reinforcement_lists``.
     """
     list_id = state.reinforcement_lists[request]
     first_position = state.own_first[i]
@@ -147,12 +147,12 @@ def _send_along(core, state, i, message, path_count, ttl, now):
 
 @compiled
 def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
-    """Append the neighbors to which node ``i`` sends a reinforcement to ``state.paths``; return the number of paths.
+    """Append to ``state.paths`` the neighbors to which node ``i`` sends a reinforcement; return the number of paths.
 
-    The neighbors are those of the data gradients in row ``block`` of ``state.data_gradients`` that match the
-    reinforcement, each neighbor once.
-    ``count``: number of paths so far; ``sender``: the previous hop, to which no path leads. ``is_equal``: whether
-    interest and reinforcement have the same constraints. If so, a source whose path is already reinforced is left out.
+    These are the neighbors of the data gradients in row ``block`` of ``state.data_gradients`` that match the
+    reinforcement, each neighbor once. ``count``: number of paths so far; ``sender``: the previous hop, to which no path
+    leads. ``is_equal``: whether interest and reinforcement have the same constraints. If so, a source whose path is
+    already reinforced is left out.
     """
     list_id, sink = core.messages[message].content, state.message_fields[message].origin
     for index in range(state.data_gradient_counts[block]):

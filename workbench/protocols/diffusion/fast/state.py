@@ -211,7 +211,7 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> dict[str, int]:
-    """Return {name of a dimension: number of elements}, for the dimensions that `memory.FIELDS` gives to the arrays.
+    """Return {dimension: number of elements}, for the array dimensions named in `memory.FIELDS`, such as "gradients".
 
     ``b``: the bounds of the run; ``lists``: the attribute lists that are known before the run.
     """
@@ -373,7 +373,7 @@ def as_attributes(rows: list[list[int]], blobs: list[bytes]) -> tuple[Attribute,
 
 
 def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
-    """Raise an error if nodes would refuse a subscription with these attributes: NoFastTwinError or EncodeError."""
+    """Raise NoFastTwinError or EncodeError if nodes would refuse a subscription with these attributes."""
     _check_count(protocol, attributes)
     wire.encode_interest(wire.Interest(0, 0, 0, 0, 1, 0, attributes), protocol.profile)
 
@@ -382,7 +382,7 @@ def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 
 
 def with_more_room(state: Any) -> Any:
-    """Return a copy of the state in which growing arrays with too little room for one more event are doubled."""
+    """Return a copy of the state, with twice the size for each growing array that has no room for another event."""
     pool_numbers, pool_needs = state.numbers, state.pool_needs
     if pool_numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] > len(state.lists):
         # The hash table grows too, so all lists are added to it again.

@@ -5,9 +5,9 @@ is created with the settings of all parameters. Its ``decide(attributes, origin,
 forward, or None to drop the message. A message without a value of the filter's key passes unchanged.
 
 A filter may also send the content of dropped messages later. It sets its attribute ``emits_at_us`` to a time (µs); then
-the node calls ``emit(now)``, which returns the attributes of a sample, a list of several samples, or None. They are
-sent to all sinks as the data message that this filter dropped last. ``emit`` sets ``emits_at_us`` to None or a later
-time.
+the node calls ``emit(now)``, which returns the attributes of a sample, a list of several samples, or None. The node
+sends these samples to all sinks in place of the data message that this filter dropped last. ``emit`` sets
+``emits_at_us`` to None or a later time.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -92,7 +92,7 @@ class SuppressUnchanged:
 
 
 class RunningWindow:
-    """The base of filters that replace each reading by a summary of its source's last ``window`` readings."""
+    """The base class of filters that replace each reading by a summary of its source's last ``window`` readings."""
 
     parameters = (
         _OF,
@@ -147,9 +147,9 @@ class RunningMaximum(RunningWindow):
 class NeighborhoodAverage:
     """A filter that passes one reading per ``period_s``: the mean of the latest readings of all sources.
 
-    The other readings are dropped. With ``flush`` the filter sends the mean at the end of each period in which it got a
-    reading. Without ``flush`` the first reading after a period is replaced by the mean, so the mean of the last period
-    is never sent.
+    The other readings are dropped. Sources without a reading since the last mean are left out of the mean. With
+    ``flush`` the filter sends the mean at the end of each period in which it got a reading. Without ``flush`` the first
+    reading after a period is replaced by the mean, so the mean of the last period is never sent.
     """
 
     parameters = (

@@ -52,7 +52,7 @@ class FiltersOnNode:
 
     @property
     def next_wake(self):
-        """The earliest time (µs) at which a filter will send a message made from those that it dropped, or None."""
+        """The earliest time (µs) at which a filter will send samples made from dropped messages, or None."""
         times = [filter_.emits_at_us() for filter_ in self._filters]
         times = [time for time in times if time is not None]
         return min(times) if times else None
@@ -67,7 +67,7 @@ class FiltersOnNode:
     def _emit(self, index, now):
         """Send the samples that the filter at ``index`` emits now, in place of the data message that it dropped last.
 
-        The message keeps its origin, sequence number and ttl. The filters behind ``index`` process the samples first.
+        The message keeps its origin, sequence number and ttl. The filters after ``index`` process the samples first.
         """
         filter_ = self._filters[index]
         samples = filter_.emit(now)
@@ -171,7 +171,7 @@ class FilterOnNode:
         return (PASS, attributes) if result == attributes else (REPLACE, result)
 
     def emits_at_us(self):
-        """Return when the filter will send a message made from those that it dropped (µs), or None."""
+        """Return the time (µs) at which the filter will send samples made from dropped messages, or None."""
         return getattr(self._filter, "emits_at_us", None)
 
     def emit(self, now):

@@ -118,7 +118,7 @@ class Filter:
     # The interface of a component of a protocol's settings, for scenarios and sweeps (`Protocol.parts`)
 
     def keys(self):
-        """Return the numbers of the attribute keys in ``match``, and of the key that the setting ``of`` names."""
+        """Return the numbers of the attribute keys in ``match``, and of the key in the setting ``of``, if it is set."""
         key_numbers = [attribute.key for attribute in parse(self.match)]
         if isinstance(self.settings.get("of"), str):
             key_numbers.append(key_of(self.settings["of"]).number)

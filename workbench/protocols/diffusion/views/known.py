@@ -116,11 +116,12 @@ def gradients(columns: Columns, duration_us: int) -> Table:
 
 
 def find_latest_rows(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> np.ndarray:
-    """Return, for each row, the index of the last marked row with the same key that is not after the row, or -1.
+    """Return, for each row, the index of the latest marked row with the same key, up to and including the row, or -1.
 
-    For a marked row this is its own index. ``keys``: the key of each row; ``is_source``: whether a row is marked. To
-    search for the next marked row instead, pass all arrays in reverse order, and in ``last`` the largest index. The
-    result then has indices into the original order.
+    ``keys``: the key of each row; ``is_source``: whether each row is marked. The keys [1, 2, 1, 2] with the marks
+    [True, False, False, True] give [0, -1, 0, 3]. To search for the next marked row instead, pass both arrays in
+    reverse order, and the largest index as ``last``. The result is then in reverse order, too, but its indices refer to
+    the original order.
     """
     order = argsort(keys)
     source_positions, first_positions = last_marked(is_source[order]), last_marked(mark_first(keys[order]))

@@ -6,18 +6,19 @@ Theory of operation
     length for the whole mesh. So a node decides by comparing vectors whether a publication may match interests, and
     needs no topics for that.
 
-    Positions    SHA-256 of the item; its first words, as little-endian numbers of 32 bits, modulo the length: one bit
-                 each.
-    Fuzzy hash   256 bits that summarize which bits are set: if a vector includes another, so do their fuzzy hashes. The
-                 first three words are the vector folded to 64 bits and combined with its rotations; the last one counts
-                 its bits in unary. The bits that the fuzzy hashes of all subscriptions behind a link share are the
-                 link's "needs".
-    Counting     the interests behind a link are a sum, to which vectors are added and from which they are removed. A
-                 bit is in the union if at least one vector has it, and in the intersection if all have it.
-    Wire         CBOR ``[flags, length, bytes]``. Flags: 1 run lengths, 2 complement. Below a load of 30 % the lengths
-                 of runs of zeros are written in an Elias-gamma code, above 70 % those of the complement; otherwise the
-                 bytes themselves. If the run lengths would be longer than the vector, as in short vectors, the bytes
-                 are written, too. The C implementation cannot encode such a vector, but it can decode these bytes.
+    Positions    the item's SHA-256 digest is read as 32-bit little-endian words. Each of its first words, modulo the
+                 length of the vector, is the position of one bit.
+    Fuzzy hash   256 bits (four 64-bit words) that summarize which bits are set. If vector a includes vector b, then a's
+                 fuzzy hash includes b's. Each of the first three words is the vector, folded to 64 bits and combined
+                 with rotations of itself. The last word is the number of set bits, in unary. The bits that the fuzzy
+                 hashes of all subscriptions behind a link share are the link's "needs".
+    Counting     the interests behind a link are a sum of vectors; a vector can be added and removed. A bit is in the
+                 union if at least one vector has it, and in the intersection if all vectors have it.
+    Wire         CBOR ``[flags, length, bytes]``. Flags: 1 run lengths, 2 complement. If less than 30 % of the bits are
+                 set, the bytes are the lengths of the runs of zeros in an Elias-gamma code. Above 70 %, they are the
+                 run lengths of the complement. Otherwise they are the plain vector. They are also the plain vector if
+                 the run lengths would be longer, as is common in short vectors. The C implementation cannot encode such
+                 a vector, but it can decode the plain bytes.
 
     A vector is one Python integer (bit b is ``1 << b``; the wire has its little-endian bytes), so a union, a
     comparison or a count is one operation of the interpreter. A counting vector is a list of such integers, one for
@@ -30,8 +31,8 @@ Cost
 
 Limits
     Lengths are multiples of 64 up to 524,288 bits, which a datagram holds. The C implementation fails for runs of more
-    than 65,535 zeros, so a mesh with C nodes should use filters of fewer than 65,536 bits. The load is compared in
-    integers; the C implementation compares 32-bit floats, which gives the same result up to 131,072 bits.
+    than 65,535 zeros, so a mesh with C nodes should use filters of fewer than 65,536 bits. The share of set bits is
+    compared in integers; the C implementation compares 32-bit floats, which gives the same result up to 131,072 bits.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427: the format is that of its code, byte for byte.
@@ -106,11 +107,11 @@ class BitVector:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> BitVector:
-        """Return the vector with the bits of ``data``, 8 from each byte, the lowest first."""
+        """Return the vector of the bits in ``data``; bit 0 is the lowest bit of the first byte."""
         return cls(8 * len(data), int.from_bytes(data, "little"))
 
     def to_bytes(self) -> bytes:
-        """Return the vector as bytes, 8 bits in each, the lowest first."""
+        """Return the vector as ``length / 8`` bytes; bit 0 is the lowest bit of the first byte."""
         return self.bits.to_bytes(self.length // 8, "little")
 
     def add(self, item: bytes | str, hashes: int = HASHES) -> None:
@@ -147,7 +148,7 @@ class BitVector:
         return BitVector(self.length, self.bits)
 
     def includes(self, other: BitVector) -> bool:
-        """Return whether every bit of the other vector is set in this one; an empty vector includes no other vector.
+        """Return whether every bit of the other vector is set in this one; False if this vector has no bits set.
 
         The C implementation tests a publication against a subscription in this way.
         """
@@ -186,7 +187,9 @@ class BitVector:
 
     @classmethod
     def decode(cls, data: bytes, length: int | None = None) -> BitVector:
-        """Return the vector of a CBOR item; raise DecodeError for other bytes, and for bytes after the item.
+        """Return the vector that ``data`` encodes as a CBOR item (see `encode`).
+
+        Raises DecodeError if the bytes are not such an item, or if bytes follow the item.
 
         If ``length`` (in bits) is given, a vector of another length raises DecodeError before it is unpacked.
         """
@@ -227,9 +230,9 @@ class BitVector:
 
 
 class CountingVector:
-    """A sum of bit vectors, with an unbounded counter for each bit. A vector that was added may be removed again.
+    """A sum of bit vectors: for each bit position, the number of added vectors that have this bit (unbounded).
 
-    ``entries`` is the number of vectors in the sum.
+    A vector that was added may be removed again. ``entries`` is the number of vectors in the sum.
     """
 
     __slots__ = ("_digits", "entries", "length")
@@ -241,7 +244,7 @@ class CountingVector:
 
     @property
     def memory_B(self) -> int:
-        """Memory of the sum on a mote in bytes: a vector for each binary digit of the counters, and two numbers."""
+        """Memory of the sum on a mote in bytes: a vector for each binary digit of the counters, and 8 bytes."""
         return len(self._digits) * self.length // 8 + 8
 
     def add(self, vector: BitVector) -> None:
@@ -365,7 +368,10 @@ def fuzzy_hash_bits(bits: int, length: int) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def _gamma_code(zeros: int) -> str:
-    """Return the Elias-gamma code of a run of zeros as a text of digits 0 and 1, whose last digit is the first bit."""
+    """Return the Elias-gamma code of a run of ``zeros`` zeros as a text of digits 0 and 1.
+
+    The digits are in reverse order: the last digit of the text is the first bit of the code.
+    """
     prefix_length = (zeros + 1).bit_length() - 1
     low_digits = bin(zeros + 1)[3:]  # zeros + 1 without its highest digit, in ``prefix_length`` digits
     return low_digits + "1" + "0" * prefix_length

@@ -112,8 +112,9 @@ def fuzzy_hashes(filters: np.ndarray) -> np.ndarray:
 def routes(publications: np.ndarray, interests: np.ndarray, needs: np.ndarray) -> np.ndarray:
     """Return whether each publication is sent over each link (see `bloom.routes`), bool of shape (publications, links).
 
-    ``publications``: filter of each publication. ``interests``: filter received over each link. ``needs``: bits that
-    the fuzzy hashes of all subscriptions behind each link share, uint64 of shape (links, 4).
+    ``publications``: a row for each publication, its filter. ``interests``: a row for each link, the filter received
+    over it. ``needs``: a row for each link, the bits that the fuzzy hashes of all subscriptions behind it share, uint64
+    of shape (links, 4).
     """
     _check_same_length(publications, interests)
     if needs.shape != (interests.shape[0], _NEEDS_WORDS) or needs.dtype != np.uint64:
@@ -160,7 +161,7 @@ def from_vectors(vectors: Sequence[BitVector]) -> np.ndarray:
 
 
 def to_vectors(filters: np.ndarray) -> list[BitVector]:
-    """Return each row of an array of filters as a bit vector."""
+    """Return the rows of an array of filters as a list of bit vectors."""
     return [BitVector.from_bytes(row.tobytes()) for row in _check_filters(filters)]
 
 
@@ -169,9 +170,10 @@ def _as_texts(texts: Topics) -> Texts:
 
 
 def _check_topics(texts: Topics, separators: str | bytes, subscribed: bool) -> tuple[Texts, np.ndarray]:
-    """Return (the topics as `Texts`, is_separator); is_separator has a flag for each of the 256 byte values.
+    """Check topics; return (the topics as `Texts`, is_separator), which the compiled loops need.
 
-    ``subscribed``: whether the topics may contain wildcards. Raises AttributeFormatError for the first invalid topic.
+    is_separator has a flag for each of the 256 byte values: whether the byte is a separator. ``subscribed``: whether
+    the topics may contain wildcards. Raises AttributeFormatError for the first invalid topic.
     """
     is_separator = np.zeros(256, np.bool_)
     is_separator[list(topics.separator_bytes(separators))] = True

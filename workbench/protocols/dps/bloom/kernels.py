@@ -1,9 +1,10 @@
 """Compiled loops (numba) of `arrays.py`: topics to filters, routing and matching over arrays.
 
 Texts are ``data``, one array of bytes, and ``starts``, the position at which each text begins, followed by the end of
-the last text. ``is_separator`` has a flag for each of the 256 byte values; ``longest`` is the largest size of a topic
-in bytes. Topics must have been checked by `first_invalid`. ``item`` is a buffer for one of the strings that a topic
-puts into a filter. ``state`` and ``w`` are scratch memory of SHA-256, of 8 and 64 words.
+the last text. ``is_separator`` has a flag for each of the 256 byte values: whether the byte is a separator.
+``longest`` is the largest size of a topic in bytes. Topics must have been checked by `first_invalid`. ``item`` is a
+buffer for an item, a string that a topic adds to a filter. ``state`` and ``w`` are scratch memory of SHA-256, of 8 and
+64 words.
 """
 
 import numpy as np
@@ -122,7 +123,7 @@ def _insert_item(
 
 @njit(cache=True)
 def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separator: np.ndarray, at: np.ndarray) -> int:
-    """Store the positions of separators in data[begin:end], a topic, in the array ``at``; return their number.
+    """Find the separators of the topic data[begin:end]; store their positions in ``at``, and return their number.
 
     ``is_separator``: whether each of the 256 byte values is a separator.
     """
@@ -138,9 +139,11 @@ def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separato
 def _copy_segment(
     item: np.ndarray, data: np.ndarray, separators: np.ndarray, count: Integer, index: Integer, end: Integer
 ) -> int:
-    """Write the string by which a filter contains a segment of a topic to ``item``, and return its size in bytes.
+    """Write the item that stands for one segment of a topic to ``item``, and return its size in bytes.
 
-    It is the segment, preceded by all earlier separators of the topic and followed by the next separator, if any.
+    The item is all earlier separators of the topic, then the segment, then the next separator, if any. Example: the
+    items of "a/b/c" are "a/", "/b/" and "//c".
+
     ``separators``: positions of the topic's ``count`` separators in ``data``; ``index``: number of separators before
     the segment; ``end``: position after the topic.
     """
@@ -166,12 +169,12 @@ def add_publications(
     wildcards: bool,
     longest: Integer,
 ) -> None:
-    """Add each published topic to its filter, the same row of ``filters`` (uint64).
+    """Add the topic of publication i to the filter in row i of ``filters`` (uint64), for all publications.
 
     ``data``: the bytes of all topics. ``starts``: where each topic begins. ``is_separator``: whether each of the 256
     byte values is a separator. ``hashes``: number of bits that each part of a topic sets. ``wildcards``: whether
-    subscriptions with wildcards can match; else only the topic itself is inserted. ``longest``: largest size of a topic
-    in bytes.
+    subscriptions with wildcards can match; if False, only the topic itself is inserted. ``longest``: largest size of a
+    topic in bytes.
     """
     item_buffer = np.empty(longest + 2 * _BLOCK_B, np.uint8)
     separators = np.empty(longest + 1, np.int64)
@@ -212,7 +215,7 @@ def add_subscriptions(
     hashes: Integer,
     longest: Integer,
 ) -> None:
-    """Add the topic of each subscription to its filter, the same row of ``filters`` (uint64).
+    """Add the topic of subscription i to the filter in row i of ``filters`` (uint64), for all subscriptions.
 
     ``data``: the bytes of all topics. ``starts``: where each topic begins. ``is_separator``: whether each of the 256
     byte values is a separator. ``hashes``: number of bits that each part of a topic sets. ``longest``: largest size of
@@ -346,8 +349,8 @@ def _or_rotated(x: np.uint64, count: Integer) -> np.uint64:
 def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return the first three words of a fuzzy hash; ``folded``: the vector, folded to 64 bits.
 
-    Each word starts as the folded vector. Then its rotations by several distances are or-ed into it, one after the
-    other.
+    Each word starts as the folded vector. For each of several distances in turn, the word is or-ed with itself rotated
+    by this distance.
     """
     first_word = _or_rotated(_or_rotated(folded, 7), 31)
     second_word = _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)

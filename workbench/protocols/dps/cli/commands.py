@@ -151,7 +151,7 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
 
 
 def _acknowledge(publication: Any, options: argparse.Namespace, output: Output) -> None:
-    """Acknowledge a publication with the text of ``--ack``, or with this node's address; print a failure."""
+    """Acknowledge a publication with the text of ``--ack``, or with this node's address; if this fails, print why."""
     acknowledgement_text = f"This is an ACK from {output.node}" if options.ack is None else options.ack
     payload = (
         data_of_json(json.dumps({"msg": "ACK Message", "address": str(output.node)}))
@@ -248,7 +248,7 @@ class _LineParser(argparse.ArgumentParser):
 async def _stdin_lines() -> AsyncIterator[str]:
     """Yield the lines of standard input that are not empty.
 
-    A thread reads the lines. The event loop could not wait for a file, and waiting for a terminal has side effects.
+    A thread reads the lines, because asyncio cannot wait for a file, and waiting for a terminal has side effects.
     """
     queue: asyncio.Queue[str | None] = asyncio.Queue(_MOST_LINES)
     loop = asyncio.get_running_loop()
@@ -276,7 +276,7 @@ def _read_lines(put: Callable[[str | None], None]) -> None:
 
 
 async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Link to the nodes of ``--link``, and so connect their meshes, until interrupted."""
+    """Link to the nodes of ``--link``, which connects their meshes, until the command is interrupted."""
     for address in options.link:
         await node.keep_linked(address)
     await _join(node, options, output)

@@ -2,7 +2,7 @@
 
 The option ``-x`` selects how publications are protected. Its numbers are those of the C implementation's example
 programs: 0 neither encrypted nor signed, 1 encrypted with shared keys (A256KW), 2 encrypted with key pairs
-(ECDH-ES+A256KW) and signed, 3 signed only. These programs lack the two ways that have names, "implicit" and "direct".
+(ECDH-ES+A256KW) and signed, 3 signed only. Two further values, "implicit" and "direct", do not exist in these programs.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _split_option(text: str, option: str) -> tuple[bytes, str]:
 
 
 def _encode_kid(text: str) -> bytes:
-    """Return the bytes of a key identifier, which is a text, or 0x and hexadecimal digits."""
+    """Return a key identifier as bytes: "0x0a1b" is hexadecimal, any other text is encoded in UTF-8."""
     if text.startswith("0x"):
         try:
             return bytes.fromhex(text[2:])

@@ -207,7 +207,7 @@ def kid_text(kid: bytes) -> str:
 
 
 def data_of_json(text: str) -> bytes:
-    """Return a JSON text as CBOR. Raises ParameterError for invalid JSON."""
+    """Convert JSON to CBOR; raise ParameterError for invalid JSON."""
     import cbor2
 
     try:
@@ -219,9 +219,9 @@ def data_of_json(text: str) -> bytes:
 
 
 def json_of_data(data: bytes) -> str:
-    """Return a CBOR payload as JSON, with byte strings as hexadecimal digits.
+    """Convert CBOR to JSON; byte strings become hexadecimal digits.
 
-    Raises DecodeError for invalid CBOR, and for CBOR with references, by which a few bytes could expand to gigabytes.
+    Raises DecodeError for invalid CBOR, and for CBOR with references: they could expand a few bytes to gigabytes.
     """
     import cbor2
 
@@ -235,7 +235,7 @@ def json_of_data(data: bytes) -> str:
 
 
 def _refuse_references(data: bytes) -> None:
-    """Raise DecodeError if CBOR data contain a tag for shared values, or for references to texts or values."""
+    """Raise DecodeError if CBOR data contain a tag that marks a shared value, or a reference to a text or value."""
     item_at = 0
     while item_at < len(data):
         major, additional_info = data[item_at] >> 5, data[item_at] & 31

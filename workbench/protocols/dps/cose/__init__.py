@@ -1,19 +1,20 @@
 """DPS's encryption and signatures: COSE around the content of a publication or an acknowledgement.
 
 Theory of operation
-    A COSE item replaces the fifth item of a message, topics and data. Nodes that forward the message need no keys, as
-    filters stay readable. The COSE item also authenticates the protected map of the message (id, sequence number,
-    filter, ...), but not port, ttl and hop count, which every node changes.
+    A COSE item replaces the fifth item of a message, which otherwise has the topics and data. Nodes that forward the
+    message need no keys, as filters stay readable. The COSE item also authenticates the protected map of the message
+    (id, sequence number, filter, ...), but not port, ttl and hop count, which every node changes.
 
     implicit          Encrypt0 (tag 16): AES-256-GCM with a key that all nodes share.
     direct            Encrypt (96): also AES-256-GCM with a shared key, which the message names.
-    A256KW            Encrypt: a fresh key, wrapped for each recipient in a shared key (AES key wrap).
-    ECDH-ES+A256KW    Encrypt: a fresh key, wrapped in a key from ECDH of a fresh key pair and the recipient's public
-                      key, derived by HKDF-SHA256. Curves P-384 and P-521.
+    A256KW            Encrypt: AES-256-GCM with a fresh key, which is sent encrypted (wrapped) for each recipient, with
+                      a shared key (AES key wrap).
+    ECDH-ES+A256KW    Encrypt: also a fresh key that is sent wrapped. HKDF-SHA256 derives the wrapping key from ECDH of
+                      a fresh key pair and the recipient's public key. Curves P-384 and P-521.
     signed            Sign1 (18): ECDSA with SHA-384 or SHA-512, depending on the curve; not encrypted.
 
     A sender with a key pair also signs encrypted messages: a countersignature over the ciphertext. A message with a bad
-    signature is not dropped: its sender is unknown, and the application decides.
+    signature is not dropped. It is delivered without a sender, and the application decides whether to trust it.
 
     An answer to an encrypted publication goes back under the same key, or to the publisher's public key:
     `Security.answering`.
@@ -27,15 +28,15 @@ Limits
     None. ``Security(..., plain=False)`` drops them. A plain answer to an encrypted publication is always dropped. Any
     node with a shared key can write under it; only a signature identifies the sender.
 
-    The nonce of implicit and direct encryption is derived from the publication's sequence number and id, and one bit
-    for acknowledgements. So two subscribers that acknowledge one publication under one direct key use the same nonce
-    for two texts, which breaks AES-GCM: an eavesdropper learns the exclusive or of the texts, and can forge messages.
-    The C implementation does the same; use A256KW if more than one subscriber acknowledges. Keys are as safe as the
-    memory of this process.
+    The nonce of implicit and direct encryption is derived from the publication's sequence number and id, and a bit
+    that is set in acknowledgements. So two subscribers that acknowledge one publication under one direct key use the
+    same nonce for two texts. This breaks AES-GCM: an eavesdropper learns the exclusive or of the texts, and can forge
+    messages. The C implementation does the same; use A256KW if more than one subscriber acknowledges. Keys are as safe
+    as the memory of this process.
 
 Why no COSE library
-    The countersignature follows RFC 8152, with an empty external part. RFC 9338 replaced it, and cwt, the maintained
-    library for Python, offers only the new one. Everything else is four CBOR arrays around `cryptography`.
+    The countersignature follows RFC 8152, with an empty external part. RFC 9338 replaced this kind, and cwt, the
+    maintained library for Python, offers only the new kind. Everything else is four CBOR arrays around `cryptography`.
 
 Reference
     RFC 8152; RFC 3394 (key wrap); https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -85,7 +86,8 @@ class Security:
     """The encryption and signatures of one node, for messages that it sends and receives.
 
     way         key management of the encryption, one of `WAYS`; None sends messages without encryption
-    recipients  key identifiers, bytes or texts: one for "implicit" and "direct", one or more for the others
+    recipients  identifiers (bytes or texts) of the recipients' keys: one for "implicit" and "direct", one or more for
+                the other values of ``way``
     sender      identifier of the private key that signs messages; None sends them without a signature
     plain       whether to accept messages that are neither encrypted nor signed by a known key; if not, they are
                 dropped with the reason "plain"
@@ -159,7 +161,8 @@ class Security:
     def answering(self, opened: Opened) -> "Security":
         """Return the `Security` that encrypts an acknowledgement as the publication ``opened`` was encrypted.
 
-        The key is the same, except with ECDH: then the acknowledgement is encrypted for the signer of the publication.
+        The key is that of the publication, except with ECDH: then the acknowledgement is encrypted with the public key
+        of the publication's signer.
         Raises ParameterError if ECDH was used without a valid signature by a known key, or if the key is not in the
         store.
         """
@@ -266,7 +269,8 @@ class Security:
 def nonce(message: Any) -> bytes:
     """Return the nonce (12 bytes) of a message that is encrypted directly with a shared key.
 
-    It consists of the sequence number, the first 8 bytes of the publication id, and a bit for acknowledgements.
+    The nonce consists of the sequence number, the first 8 bytes of the publication id, and a bit that is set for
+    acknowledgements.
     """
     is_acknowledgement = isinstance(message, dps.Acknowledgement)
     sequence_number = message.acknowledged if is_acknowledgement else message.sequence

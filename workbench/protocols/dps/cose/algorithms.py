@@ -1,7 +1,7 @@
 """The cryptographic algorithms of `workbench.protocols.dps.cose` on bytes, with the library `cryptography`.
 
-Failures caused by received bytes return None or False instead of raising: a wrong key, a forged text, or a point that
-is not on the curve.
+If received bytes cause a failure, functions return None or False and raise no exception. Examples: a wrong key, a
+forged text, or a point that is not on the curve.
 """
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -31,7 +31,10 @@ def is_supported(curve: ec.EllipticCurve) -> bool:
 
 
 def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> bytes | None:
-    """Return the decrypted ``content``; None if the key, the nonce, ``authenticated`` or the content is wrong."""
+    """Decrypt ``content`` with AES-GCM; return None if the key, the nonce, ``authenticated`` or the content is wrong.
+
+    ``authenticated``: the additional authenticated data, bytes that are not encrypted.
+    """
     try:
         return AESGCM(key).decrypt(nonce, content, authenticated)
     except (InvalidTag, ValueError):
@@ -39,7 +42,7 @@ def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> b
 
 
 def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
-    """Return the key that was encrypted as ``wrapped`` with the key ``wrapping``, or None if decryption fails."""
+    """Decrypt the key ``wrapped`` with the key ``wrapping`` (AES key wrap); return None if this fails."""
     if wrapping is None:
         return None
     try:
@@ -50,7 +53,7 @@ def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
 
 
 def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
-    """Create a key pair; return its public key, and the wrapping key that ECDH derives from it and ``public``."""
+    """Create a key pair; return (its public key, the wrapping key that ECDH derives from the pair and ``public``)."""
     curve_number, size_B, _, _ = _CURVES[public.curve.name]
     fresh_key = ec.generate_private_key(public.curve)
     public_numbers = fresh_key.public_key().public_numbers()

@@ -16,7 +16,7 @@ _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 class _Keys(dict[bytes, Any]):
     """A dictionary of keys of one kind by identifier, in the order added.
 
-    A call with an identifier returns the key, or raises ParameterError if no key has this identifier.
+    Calling the object with an identifier returns the key, or raises ParameterError if no key has this identifier.
     """
 
     def __init__(self, kind: str) -> None:

@@ -141,7 +141,7 @@ def encode_signed(signature: Signature, payload: bytes) -> bytes:
 
 
 def _encode_signature(signature: Signature, *payload: bytes) -> bytes:
-    """Encode a Sign1 item with its one ``payload``; without ``payload``, encode a countersignature."""
+    """Return the CBOR array of a Sign1 item with ``payload`` (already in CBOR); without it, of a countersignature."""
     kid_header = _encode_header((_KID, cbor.byte_string(signature.kid)))
     return cbor.sequence(cbor.byte_string(signature.protected), kid_header, *payload, cbor.byte_string(signature.value))
 

@@ -6,25 +6,25 @@ The *definition* is the protocol's node in Python. Its *twin* gives the same tra
 Theory of operation
     `state.py` defines the memory of nodes, `links.py` the exchange of interests over links, `publications.py` the
     forwarding of publications, and `filters.py` the operations on filters. Topics are hashed and compared before the
-    run (`topics.py`). A frame contains a message of a link or a publication. The hops and the remaining lifetime of a
+    run (`topics.py`). A frame contains a link message or a publication. The hops and the remaining lifetime of a
     publication are in the header field of its frame.
 
-    The state machine of a link is the definition's table (`automaton.py`), as arrays of the state. Decisions are the
-    definition's functions (`rules.py`), compiled unchanged.
+    The state machine of a link is the definition's table (`automaton.py`), stored as arrays in the state. Decisions are
+    the definition's functions (`rules.py`), compiled unchanged.
 
 Parameters of the functions
     core                                the engine's arrays
     state                               the arrays of this twin (`state.py`)
     i                                   index of the node that acts
     link                                row of ``state.links``: the data of node ``i`` about one neighbor
-    remote                              this row itself, with the fields of `state.LINK`
+    remote                              the record in this row, with the fields of `state.LINK`
     message, publication, subscription  rows of the arrays with these names (in plural)
     now                                 the time in µs
 
     A time, a row or an address that does not exist is NONE (-1).
 
 Cost
-    To process a message of a link, the filters of all links of the node are read; to forward a publication, a few words
+    To process a link message, a node reads the filters of all its links; to forward a publication, it reads a few words
     of each link's filter. Memory: 32 bytes for each pair of node and publication; 150 bytes for each neighbor; each
     different filter once.
 

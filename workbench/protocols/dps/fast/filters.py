@@ -2,10 +2,10 @@
 
 Theory of operation
     A run has few distinct filters, and most are sent many times. So each distinct filter is stored once, as a row of
-    ``filters`` in 64-bit words. Links and messages contain the number of this row. So equal filters have equal numbers,
+    ``filters`` in 64-bit words. Links and messages contain the index of this row. So equal filters have equal indices,
     and the number of set bits and the encoded size are computed once for each filter. *Needs*, the fuzzy hashes of
     interests, are stored in the same way. Rows are looked up by their hash in a table with open addressing. A new
-    filter is computed in the first free row; if an equal row exists, the number of that row is used instead.
+    filter is computed in the first free row; if an equal row exists, the index of that row is used instead.
 
 Cost
     To compute a sum, each word of a summed filter is read once, and each word of the sum once more for its hash. Rows
@@ -90,7 +90,7 @@ def _find_or_add(rows, hashes, table, row):
     """Return the index of the stored row that equals the new row ``row``; if no row is equal, store the new row.
 
     ``rows``: all filters, or all needs, followed by the new row at index ``row``. ``hashes``: hash of each stored row.
-    ``table``: hash table of the stored rows. A new row is stored by adding its hash to both.
+    ``table``: hash table of the stored rows. To store a new row, add its hash to ``hashes`` and its index to ``table``.
     """
     hash_value = _hash_row(rows, row)
     slot_mask = len(table) - 1
@@ -189,9 +189,9 @@ def end_sum(state, entries):
 
 @compiled
 def change_between(state, first, second):
-    """Store the exclusive or of two filters as a filter, and return its index in ``state.filters``.
+    """Store the filter of the bits in which two filters differ, and return its index in ``state.filters``.
 
-    ``first``, ``second``: indices of the two filters.
+    ``first``, ``second``: indices of the two filters in ``state.filters``.
     """
     if first == second:
         return EMPTY
@@ -224,7 +224,7 @@ def more_B(argument):
 def _runs_bits(state, row, complement):
     """Return the size in bits of the run-length code of a filter, row ``row`` of ``state.filters``.
 
-    ``complement``: a word of ones to encode the inverted filter, or 0 to encode the filter itself.
+    ``complement``: 0 to encode the filter itself, a 64-bit word with all bits set to encode its complement.
     """
     code_bits = np.int64(0)
     run_start = np.int64(0)
@@ -257,7 +257,7 @@ def _encoded_B(state, row):
 
 
 def longest_B(length: int) -> int:
-    """Return the largest size in bytes of an encoded filter of ``length`` bits, that of an uncompressed filter."""
+    """Return the largest size in bytes of an encoded filter of ``length`` bits: the size without compression."""
     return len(BitVector(length, int.from_bytes(b"\x55" * (length // 8), "little")).encode())
 
 

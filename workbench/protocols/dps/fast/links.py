@@ -208,8 +208,8 @@ def _send_changes(core, state, i, link, now):
 def _find_replacement(state, i, link):
     """Return the muted link to unmute in place of ``link``, which has ended, or NONE if no link is muted.
 
-    Prefer a muted link whose mesh id has the same owner (the node that created it) as that of ``link``. Return NONE if
-    an active link has a mesh id of this owner too: then no replacement is needed.
+    Prefer a muted link whose mesh id was created by the same node as the mesh id of ``link``. Return NONE if an active
+    link has a mesh id of this node too: then no replacement is needed.
     """
     ended_remote = state.links[link]
     replacement_link = NONE
@@ -261,7 +261,7 @@ def end_link(core, state, i, link, now):
 
 @compiled
 def unlink(core, state, i, link, now):
-    """End a link now or, if an answer is outstanding, as soon as it has come."""
+    """End a link now or, if an answer from the neighbor is outstanding, when the answer arrives."""
     if state.links[link].pending:
         apply_input(core, state, i, link, END_WAITS, now)
     else:
@@ -270,7 +270,7 @@ def unlink(core, state, i, link, now):
 
 @compiled
 def update(core, state, i, now):
-    """Send each neighbor of node ``i`` its interests, if they have changed since they were sent to this neighbor."""
+    """Send the interests of node ``i`` to each neighbor for which they changed since the last message to it."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         _apply_nested_input(core, state, i, link, CHANGED, now)
@@ -343,7 +343,7 @@ def _restarts_link(core, state, i, link, message):
 
 @compiled
 def _sends_all(remote):
-    """Return whether the neighbor must still answer a subscription that contained all interests, not only a change."""
+    """Return whether a subscription with all interests (not a change of them) awaits the neighbor's answer."""
     return remote.pending == SUBSCRIPTION and not remote.is_delta
 
 
@@ -449,7 +449,7 @@ def _check_for_loop(core, state, i, link, message, is_acknowledgement, now):
 def _process_interests(core, state, i, link, message, is_known, now):
     """Store the interests in a neighbor's message, and acknowledge the message.
 
-    ``is_known``: whether the same message was received before, so that its interests are stored already.
+    ``is_known``: whether the same message was received before; then its interests are already stored.
     """
     has_new_interests = not is_known and _store_interests(state, i, link, message)
     _acknowledge(core, state, i, link, now)
@@ -535,7 +535,7 @@ def wake_links(core, state, i, now):
 def retry_link_message(core, state, i, link, is_answer, now):
     """Schedule a retry of a link's message that the radio failed to deliver.
 
-    ``is_answer``: the message is an acknowledgement that requests no answer itself.
+    ``is_answer``: whether the message is an acknowledgement that itself requests no answer.
     """
     remote = state.links[link]
     if remote.state == GONE:

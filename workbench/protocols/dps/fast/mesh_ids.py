@@ -61,7 +61,7 @@ def _mark_bytes(low):
 
 @compiled
 def owner_low(low):
-    """Return the low word of a mesh id with its hops set to 0; this is the word that the id's creator has sent."""
+    """Return the low word of a mesh id with its hops set to 0: the low word as the id's creator sent it."""
     return low - np.uint64(rules.hops_of(_mark_bytes(low)))
 
 
@@ -89,7 +89,7 @@ def note_mesh_id(remote, high, low):
 
 @compiled
 def low_to_send(remote, low):
-    """Return the low word of a mesh id as sent to a neighbor: its hops are 0 if the neighbor does not count hops."""
+    """Return the low word of a mesh id to send to a neighbor; its hops are 0 if the neighbor does not count hops."""
     return low if remote.counts_hops else owner_low(low)
 
 
@@ -110,8 +110,8 @@ def mesh_id_here(remote):
 def _id_below(high, low, distance):
     """Return the two words (high, low) of the mesh id that is ``distance`` + 1 steps lower than the given id.
 
-    A step is 2^24: the lowest three bytes are not part of the number. In the result they contain 0 hops and the mark of
-    ids that count hops.
+    A step is 2^24, because the lowest three bytes are not counted. In the result these bytes contain 0 hops and the
+    mark of ids that count hops.
     """
     low = (low >> _MARKED_BITS) << _MARKED_BITS
     distance_high, distance_low = distance >> _OTHER_BITS, distance << _MARKED_BITS
@@ -143,7 +143,7 @@ def forget_sent_id(remote):
 
 @compiled
 def lowest_except(state, i, excluded_link):
-    """Return the lowest of the mesh ids of node ``i`` and its neighbors, without one neighbor, as words (high, low).
+    """Return (high, low): the lowest of the mesh ids of node ``i`` and of its neighbors, except one neighbor.
 
     ``excluded_link``: row of the link with the neighbor whose id is left out.
     """
@@ -179,8 +179,8 @@ def shows_loop(state, i, link, message):
 def lowest_two_ids(state, i):
     """Return (link, high, low, second_high, second_low): the two lowest mesh ids that came over different links.
 
-    ``link``: the link over which the lowest id (high, low) came to node ``i``; NONE if no id came. An id that does not
-    exist is the unknown id.
+    ``link``: the link over which the lowest id (high, low) came to node ``i``; NONE if no id came. If only one id or no
+    id came, the missing ids are the unknown id.
     """
     lowest_link, lowest_high, lowest_low, second_high, second_low = NONE, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN
     link = np.int64(state.nodes[i].links.first)
@@ -201,7 +201,7 @@ def lowest_two_ids(state, i):
 def must_send_id(state, i, link, ids):
     """Return whether node ``i`` must send a mesh id over a link because the id sent last is outdated.
 
-    The id to send is the lowest that the node knows from itself and its other neighbors. The result is False if the
+    The id to send is the lowest of the node's own id and the ids of its other neighbors. The result is False if the
     link carries no publications. ``ids``: result of `lowest_two_ids`.
     """
     remote, node = state.links[link], state.nodes[i]

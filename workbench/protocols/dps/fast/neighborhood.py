@@ -52,9 +52,9 @@ def _forget_neighbor(state, i, link):
 
 @compiled
 def _update_crowding(state, i):
-    """Store whether the usable neighbors of node ``i`` are so many that its neighborhood is dense.
+    """Store whether the neighborhood of node ``i`` is dense: whether it has more than ``state.crowd`` usable neighbors.
 
-    Also set the intervals of messages that depend on the number of neighbors.
+    Also set the node's message intervals, which depend on this number.
     """
     node = state.nodes[i]
     node.is_crowded = node.usable > state.crowd
@@ -168,8 +168,8 @@ def next_neighbor(core, state, i):
 
     The result is the neighbor's index in ``state.links``.
 
-    The search goes down the ranking from the neighbor that was returned last, and continues with the best neighbor
-    after the worst.
+    The search starts after the neighbor that the previous call returned. At the end of the ranking it continues with
+    the best neighbor.
     """
     _rank_neighbors(core, state, i)
     node, first_position = state.nodes[i], np.int64(state.link_first[i])

@@ -53,7 +53,7 @@ def _sum_all_except(state, i, excluded_link):
 
 @compiled
 def mark_changed(state, i, link):
-    """Mark the data about a neighbor as changed; `announce` then checks whether it must write trace events for them."""
+    """Mark the data about a neighbor as changed, so that `announce` checks whether to write trace events."""
     state.links[link].has_changes = 1
     state.nodes[i].has_changes = 1
 
@@ -207,7 +207,7 @@ def send_acknowledgement(core, state, i, link, now, with_interests):
 
 @compiled
 def send_all_interests(core, state, i, link, now):
-    """Send a neighbor all interests in full, and not as a change of the interests sent before."""
+    """Send a neighbor all interests, not only the change since the previous message."""
     state.links[link].interests = NONE
     find_changes(state, i, link)
     send_subscription(core, state, i, link, now)
@@ -215,7 +215,7 @@ def send_all_interests(core, state, i, link, now):
 
 @compiled
 def send_no_interests(core, state, i, link, now):
-    """Send a neighbor empty interests in full; the actual interests follow in a later message."""
+    """Send a neighbor empty interests, marked as complete; the actual interests follow in a later message."""
     remote = state.links[link]
     forget_outbound(remote)
     remote.vector = EMPTY

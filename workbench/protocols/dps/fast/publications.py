@@ -1,8 +1,8 @@
 """Publications at a node of DPS's fast twin (its compiled version), as in `workbench.protocols.dps.publications`.
 
-The header field of a publication's frame contains its hops and the remaining seconds of its lifetime. Both numbers are
-part of the encoded message and change its size. So the frames of a publication share one message (row of
-``core.messages``) only as long as their sizes are equal.
+The header field of a publication's frame contains the publication's hops and its remaining lifetime in seconds. Both
+numbers are part of the encoded message and can change its size. So the frames of a publication share one message (row
+of ``core.messages``) only as long as their sizes are equal.
 """
 
 import numpy as np
@@ -55,7 +55,8 @@ def publish_content(core, state, i, content, number, now):
 def receive_publication(core, state, i, sender, message, hops_and_ttl, now):
     """Process a publication from a neighbor, the node ``sender``.
 
-    ``hops_and_ttl``, the header field of its frame, contains its hops up to the sender and its remaining seconds.
+    ``hops_and_ttl``: the header field of the frame; it contains the publication's hops up to the sender, and its
+    remaining lifetime in seconds.
     """
     peer = core.addresses[sender]
     hops, ttl_s = np.int64(hops_and_ttl) & MOST_HOPS, np.int64(hops_and_ttl) >> HOPS_BITS
@@ -135,10 +136,10 @@ def _record_held(core, state, i, peer, message, publication, hops, now):
 
 @compiled
 def _retain(core, state, i, link, publication, hops, ttl_s, now):
-    """Retain a publication if publications of this run are retained.
+    """Retain a publication if the publications of this run have a lifetime.
 
-    ``link``: the link over which the publication came; NONE: node ``i`` published it. If the memory is full, this
-    publication or a retained publication is dropped.
+    ``link``: the link over which the publication came; NONE: node ``i`` published it. If node ``i`` already retains
+    ``max_retained`` publications, drop this publication or a retained publication.
     """
     if not state.retains:
         return
@@ -279,7 +280,7 @@ def send_retained(core, state, i, link, now):
 
 @compiled
 def wake_resending(core, state, i, now):
-    """Send the retained publications to each neighbor for which `send_retained` has scheduled this, if it is due."""
+    """Do the transfers of retained publications that `send_retained` has scheduled and that are now due."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         remote = state.links[link]

@@ -76,7 +76,8 @@ def set_state(core, state, i, link, now, to):
 def add_link(state, i, link, is_requester):
     """Append a new link to the list of node ``i``'s links, and reset the data in its row.
 
-    Only the revision, the number of the last message, continues from the former link with this neighbor.
+    The field ``revision``, the number of the last message, is not reset: it continues from the former link with this
+    neighbor.
     ``is_requester``: whether node ``i`` requested the link.
     """
     remote = state.links[link]
@@ -113,9 +114,9 @@ def add_link(state, i, link, is_requester):
 
 @compiled
 def forget_outbound(remote):
-    """Record that the interests sent last to a neighbor were empty.
+    """Set the record of the interests sent last to a neighbor to empty interests.
 
-    The next message to this neighbor is then a change of empty interests, instead of all interests in full.
+    The next message to this neighbor then contains the change from empty interests, not all interests in full.
     """
     remote.interests = EMPTY
     remote.needs = EMPTY

@@ -17,7 +17,8 @@ from workbench.sim.fast.twin import NONE, compiled
 def retry_publication(core, state, i, link, publication, hops_and_ttl, now):
     """Schedule a retry of a publication that the radio failed to deliver over ``link``.
 
-    ``hops_and_ttl``: header field of its frame, which contains its hops and its remaining seconds.
+    ``hops_and_ttl``: header field of the frame; it contains the publication's hops, and its remaining lifetime in
+    seconds.
     """
     node, repeats = state.nodes[i], state.repeats[i]
     repeat_index = NONE

@@ -56,7 +56,8 @@ def find_first_to_end(state, i):
 def find_evictable(state, i):
     """Return the retained publication that node ``i`` can drop first if its memory is full.
 
-    It is the first to expire of the publications of other nodes; NONE if node ``i`` retains only its own publications.
+    Among the publications of other nodes, this is the publication that expires first. Return NONE if node ``i``
+    retains only its own publications.
     """
     evictable = NONE
     candidate = np.int64(state.nodes[i].retained.first)

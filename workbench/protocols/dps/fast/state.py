@@ -1,9 +1,10 @@
 """The memory of nodes in DPS's fast twin (its compiled version), as arrays, and its creation from a scenario.
 
 A node's *links* are rows of ``links``, one for each neighbor in radio range in either direction, in ascending order of
-neighbors. Existing links form a linked list in the order of their creation. The history of a node about a publication
-is a row of ``pairs``, of 24 bytes; rows that are never used only take address space. Filters and needs are given by
-the numbers of their rows (`filters.py`), topics by rows of the workload's arrays (`topics.py`).
+neighbors. Existing links form a linked list in the order of their creation. A row of ``pairs`` (24 bytes) is the
+history entry of one publication at one node; rows that are never used take address space, but no memory. Filters and
+needs are represented by the indices of their rows (`filters.py`), topics by rows of the workload's arrays
+(`topics.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup
 
 
 class Event(twin.Events):
-    """Kinds of trace events that only DPS has, no other protocol."""
+    """Kinds of trace events that exist only in DPS."""
 
     LINK_SET = auto()
     INTERESTS_SET = auto()
@@ -37,7 +38,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """Reasons to drop a message that only DPS has, no other protocol."""
+    """Reasons to drop a message that exist only in DPS."""
 
     STALE = auto()
     FULL = auto()
@@ -386,8 +387,8 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 def _link_sizes_B() -> tuple[int, int, int]:
     """Return (subscription_B, acknowledgement_B, with_interests_B), sizes of parts of link messages in bytes.
 
-    The first two are the sizes of messages without interests. The third is what interests add to a message, without the
-    encoded filter itself.
+    subscription_B and acknowledgement_B are sizes of messages without interests. with_interests_B is the size that
+    interests add to a message, without the encoded filter itself.
     """
     leading_fields, needs, vector = (PORT, None, 0, wire.COUNTS_HOPS, bytes(16)), bytes(FUZZY_HASH_B), BitVector(WORD)
     subscription_B = len(wire.encode(wire.Subscription(*leading_fields, None, None)))
@@ -423,9 +424,10 @@ def _most_neighbors(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper limits of the trace rows, frames and messages that one call of this twin's functions can create.
+    """Return how many trace rows, frames and messages one call of this twin's functions can create at most.
 
-    The three results are for a call that receives a broadcast, a call that receives a unicast, and any other call.
+    The result has three `Needs`: for a call that receives a broadcast, for a call that receives a unicast, and for any
+    other call.
     """
     workload = setup.work
     degree = _most_neighbors(setup)
@@ -561,7 +563,7 @@ def _settings(protocol: Any) -> dict[str, Any]:
 
 
 def _sizes_B(setup: Setup) -> dict[str, Any]:
-    """Return {field: value} for the fields of `State` that are sizes of messages in bytes, or airtimes by size."""
+    """Return {field: value} for the fields of `State` with message sizes in bytes, and with the airtime per size."""
     subscription_B, acknowledgement_B, with_interests_B = _link_sizes_B()
     airtimes_us = [setup.radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]
     return {
@@ -574,12 +576,12 @@ def _sizes_B(setup: Setup) -> dict[str, Any]:
 
 
 class _Pool(NamedTuple):
-    """The different filters, or the different needs, of a list that may contain equal ones; row 0 has no set bits.
+    """A list of filters (or of needs) without duplicates.
 
-    rows        the different filters or needs, in 64-bit words
+    rows        the distinct filters or needs, in 64-bit words; row 0 has no set bits
     hashes      hash of each row
     bit_counts  number of set bits of each row
-    numbers     for each item of the list, the index of the equal row in ``rows``
+    numbers     for each element of the original list, the index of the equal row in ``rows``
     """
 
     rows: np.ndarray
@@ -589,7 +591,7 @@ class _Pool(NamedTuple):
 
 
 def _make_pool(rows: np.ndarray) -> _Pool:
-    """Return the different rows of ``rows``, filters or needs as 64-bit words of shape (rows, words), as a `_Pool`."""
+    """Return a `_Pool` of ``rows``, an array of filters or needs in 64-bit words, of shape (rows, words)."""
     rows = np.concatenate((np.zeros((1, rows.shape[1]), np.uint64), rows))
     unique_rows, row_numbers = np.unique(rows, axis=0, return_inverse=True)
     bit_counts = np.unpackbits(unique_rows.view(np.uint8), axis=1).sum(axis=1, dtype=np.int32)
@@ -647,7 +649,7 @@ def with_more_room(state: Any) -> Any:
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return a text that only DPS writes in the trace's column ``detail``.
+    """Return a text of DPS for the trace's column ``detail``.
 
     ``number``: index of the text. The first texts are the numbers from 0 to 256 (set bits of a fuzzy hash); the names
     of the states of a link follow.

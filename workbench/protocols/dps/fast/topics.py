@@ -34,9 +34,9 @@ class Workload(NamedTuple):
 
     The topics of a publication, or of a subscription, are a *set* with a number. Equal sets have the same number.
 
-    published_set     number of the set of each publication's content (row of ``contents`` of the workload)
-    topic_first       published set s has entries topic_first[s]:topic_first[s + 1] of the next two arrays
-    topic_positions   positions of the nonzero 64-bit words in the filter of each published set
+    published_set     for each content of a publication (row of the workload's ``contents``), the number of its set
+    topic_first       published set s has the elements topic_first[s]:topic_first[s + 1] of the next two arrays
+    topic_positions   positions (word indices) of the nonzero 64-bit words in the filters of the published sets
     topic_words       values of these words
     subscribed_set    number of the set of each subscription
     subscribed        filter of each subscribed set (sets, words)
@@ -61,8 +61,8 @@ class Workload(NamedTuple):
 def workload_of(setup: Setup) -> Workload:
     """Return the topics of a scenario's publications and subscriptions.
 
-    Raises NoFastTwinError if the different topics of publications and of subscriptions make too many pairs for the
-    table of matches, AttributeFormatError for an invalid topic.
+    Raises NoFastTwinError if the table of matches would need more than `MOST_PAIRS` pairs of sets,
+    AttributeFormatError for an invalid topic.
     """
     protocol, _, workload, _ = setup
     published_sets, subscribed_sets = twin.Numbering(), twin.Numbering()
@@ -116,7 +116,7 @@ def workload_of(setup: Setup) -> Workload:
 
 
 def _attributes(workload: twin.Work, first: int, last: int) -> tuple[Attribute, ...]:
-    """Return rows [first, last) of the workload's array of attributes, as `Attribute` objects."""
+    """Return the rows [first, last) of the workload's attributes as `Attribute` objects."""
     attributes = []
     for key, operator, number in workload.attributes[first:last].tolist():
         attributes.append(Attribute(key, operator, workload.blobs[number] if is_blob(key) else number))
@@ -124,7 +124,7 @@ def _attributes(workload: twin.Work, first: int, last: int) -> tuple[Attribute, 
 
 
 def _attributes_of(workload: twin.Work, subscription: Any) -> tuple[Attribute, ...]:
-    """Return the attributes of ``subscription``, a row of the workload's subscriptions or samples (single readings)."""
+    """Return the attributes of ``subscription``, a row of ``workload.subscriptions`` or of ``workload.samples``."""
     return _attributes(workload, int(subscription["first"]), int(subscription["last"]))
 
 

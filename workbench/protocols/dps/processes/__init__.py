@@ -14,8 +14,9 @@ Theory of operation
     than in the C implementation, so that a lost link is noticed within seconds. With even shorter timers a busy
     machine would lose working links.
 
-    Leaving the ``with`` always ends all processes. Their input is closed, which makes them end; processes that do not
-    end are killed. If the process that started them is killed, their input is closed too.
+    A process ends when its standard input is closed. Leaving the ``with`` closes the input of all processes, and kills
+    those that have not ended soon after. If the process that started them is killed, the operating system closes their
+    input, so they end too.
 
 Cost
     A process takes some 0.2 s of processor time to start and 30 MB.
@@ -62,8 +63,8 @@ _QUIET_S = 1.2  # four update periods without a change
 class Outcome(NamedTuple):
     """The result of a publication in a mesh of processes.
 
-    wanted   live nodes that should receive the publication. A node that subscribes only to a wildcard alone is listed
-             only if it is the publisher: neighbors do not get such a subscription
+    wanted   live nodes that should receive the publication. Neighbors get no subscription to ``+`` or ``#`` alone, so a
+             node that has only such subscriptions is listed only if it is the publisher itself
     answers  {node: milliseconds from the publication until the node's acknowledgement arrived}
     """
 
@@ -81,8 +82,8 @@ class Outcome(NamedTuple):
 class MeshProcess:
     """The process of one node, which runs `node.py`.
 
-    `DPSMesh` writes commands to the standard input of the process, which replies to each in the same order. A thread
-    reads the output of the process: replies, received publications and acknowledgements. It stores all of them.
+    `DPSMesh` writes commands to the standard input of the process. The process replies to them in the same order. A
+    thread reads and stores the output of the process: replies, received publications and acknowledgements.
     """
 
     def __init__(self, listen: str, settings: dict[str, Any]) -> None:
@@ -171,7 +172,7 @@ class MeshProcess:
         self._close()
 
     def end(self, within_s: float) -> None:
-        """Close the input of the process; if it does not end within ``within_s``, kill it."""
+        """Close the input of the process; if the process does not end within ``within_s`` seconds, kill it."""
         if self.process.stdin is not None and not self.process.stdin.closed:
             with suppress(OSError):  # Buffered commands cannot be written after the process has ended.
                 self.process.stdin.close()
@@ -263,10 +264,10 @@ class DPSMesh:
         self.subscriptions.setdefault(node, []).append(topics)
 
     def publish(self, node: int, topic: str, text: str = "", ttl_s: int = 0, within_s: float = 5.0) -> Outcome:
-        """Publish at a node, and return the outcome.
+        """Publish a text on a topic from a node, and return the outcome.
 
-        The call returns when all live subscribers have acknowledged the publication, or after ``within_s``. The
-        ``publications`` of the nodes that have acknowledged then contain this publication.
+        The call returns when all live subscribers have acknowledged the publication, or after ``within_s`` seconds. The
+        attribute ``publications`` of each process in ``nodes`` that has acknowledged then contains this publication.
         """
         process = self._live_process(node)
         expected_subscribers = tuple(
@@ -316,10 +317,10 @@ class DPSMesh:
             time.sleep(_READING_POLL_S)
 
     def _subscribes(self, topic: str, node: int, is_publisher: bool) -> bool:
-        """Return whether a subscription of a node should receive publications on a topic.
+        """Return whether a node has a subscription that should receive publications on a topic.
 
-        ``is_publisher``: whether ``node`` itself publishes on the topic. A subscription to a wildcard alone is not sent
-        to neighbors, so it receives only publications of its own node.
+        ``is_publisher``: whether ``node`` itself publishes on the topic. A subscription to ``+`` or ``#`` alone is not
+        sent to neighbors, so it receives only publications of its own node.
         """
         separators = self.settings.get("separators", topic_strings.SEPARATORS)
         return any(
@@ -335,9 +336,9 @@ class DPSMesh:
         return self.subscriptions.get(node, [])
 
     def _answer_times(self, process: MeshProcess, command_number: int, begin_s: float) -> dict[int, float]:
-        """Return {node: milliseconds from ``begin_s`` until its first acknowledgement} for one publication.
+        """Return {node: milliseconds from ``begin_s`` to its first acknowledgement} of a publication.
 
-        The publication was made by the command with the number ``command_number``, which was sent to ``process``.
+        ``process`` is the publisher's process, and ``command_number`` the number of the command that published.
         """
         nodes_by_address = {address: node for node, address in self._addresses.items()}
         answer_times_ms: dict[int, float] = {}
@@ -402,7 +403,7 @@ class DPSMesh:
         links           {neighbor: state of the link, such as "active"}
         told            {neighbor: number of bits set in the filter received from the neighbor}
         bits            number of bits set in the union of the filters of all subscriptions known to the node
-        sent, received  numbers of datagrams
+        sent, received  number of datagrams that the node sent, and that it received
         drops           {reason: number of dropped messages and datagrams}
         """
         replies = self._send_commands([(node, "state", {}) for node in self.alive])
@@ -419,7 +420,7 @@ class DPSMesh:
         return states
 
     def links(self) -> dict[tuple[int, int], str]:
-        """Return {(node, node): state of their link}, lower node number first; `links_of` lists the states."""
+        """Return {(node, node): state of their link}, lower node number first; `links_of` lists the possible states."""
         return links_of(self.state())
 
     def settle(self, within_s: float = 60.0) -> float:
@@ -444,9 +445,9 @@ class DPSMesh:
         )
 
     def _is_linked(self, state: dict[int, dict[str, Any]]) -> bool:
-        """Return whether the topology's links between live nodes are active or muted, and no extra link is in use.
+        """Return whether all links between live nodes are active or muted, and no other link carries publications.
 
-        ``state``: result of `state`.
+        Only links of the topology should be in use. ``state``: result of `state`.
         """
         link_states = links_of(state)
         expected_links = [pair for pair in self.pairs() if pair[0] in state and pair[1] in state]
@@ -478,9 +479,9 @@ class DPSMesh:
         return any(link_state in ("active", "unmuting") for link_state in link_states)
 
     def _stable_links(self, links: dict[int, str]) -> dict[int, str]:
-        """Return a node's ``links``, {neighbor: state}, without links that the node requests from dead nodes.
+        """Return ``links``, a node's {neighbor: state}, without the links that this node requests from dead nodes.
 
-        These requests are repeated for ever, so their state keeps changing.
+        The node repeats these requests forever, so the state of these links keeps changing.
         """
         return {
             neighbor: link_state
@@ -500,7 +501,10 @@ class DPSMesh:
         return f"{range_text}, {len(self.alive)} of them alive"
 
     def _send_commands(self, commands: Sequence[tuple[int, str, dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
-        """Send all commands (node, action, arguments); wait for the replies and return (node, reply) of each."""
+        """Send all commands (node, action, arguments), then wait for the replies.
+
+        Return [(node, reply), ...], in the order of the commands.
+        """
         for node, action, arguments in commands:
             self.nodes[node].send_command(action, **arguments)
         return [(node, self.nodes[node].receive_reply()) for node, _, _ in commands]

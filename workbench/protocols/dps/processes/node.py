@@ -2,15 +2,20 @@
 
     python -m workbench.protocols.dps.processes.node LISTEN SETTINGS
 
-LISTEN is an address, SETTINGS a JSON object of parameters of `workbench.DPS`. `DPSMesh` starts the process. It ends
-at the end of its standard input, so no process survives a `DPSMesh` that was killed.
+LISTEN is an address, SETTINGS a JSON object of parameters of `workbench.DPS`. `DPSMesh` starts the process. It ends at
+the end of its standard input, so no process survives a `DPSMesh` that was killed.
 
 Each command is one line: {"id": 1, "do": "link", "to": "127.0.0.1:40001"}; the other commands are subscribe (topics),
 publish (topics, text, ttl_s, acknowledge), catch_up and state. The reply is a line with the same id and the result, or
 with "error" and a sentence.
 
-Lines with "event" are not replies. The events are: listening; publication, which a subscription received, and which is
-acknowledged with this node's address on request; answer, an acknowledgement of a publication of this node.
+Lines with "event" are not replies. The events are:
+
+    listening    the node is open; it has this "address"
+    publication  a subscription received a publication. If the publisher requests acknowledgements, the node sends an
+                 acknowledgement that contains its own address
+    answer       the node received an acknowledgement; "to" is the id of the publish command
+    error        the node could not be opened
 """
 
 from __future__ import annotations
@@ -33,8 +38,8 @@ def write_line(**line: Any) -> None:
 class MeshNode:
     """A DPS node that executes the commands of `DPSMesh`.
 
-    Each public method executes the command of its name, and returns the fields of the reply. ``command`` is the parsed
-    line of the command.
+    Each public method executes the command with the same name, and returns the fields of the reply. ``command`` is the
+    parsed JSON object of the command.
     """
 
     def __init__(self, node: Any) -> None:

@@ -23,7 +23,7 @@ Access to the port
     network lets through. Links have no keys, as in the reference. A host that can send to the port can
 
     - link to the node, and use up ``max_links``
-    - subscribe to everything, with a filter of ones, and read unencrypted publications
+    - subscribe to everything, with a filter whose bits are all 1, and read unencrypted publications
     - publish
     - receive the acknowledgements of a publication, by sending a copy of the publication with a hop count of 0: an
       acknowledgement goes to the neighbor whose copy has the fewest hops
@@ -297,9 +297,10 @@ class UDPNode:
         return subscription
 
     def hold_subscription(self, core: Any, handler: Callable[[ReceivedPublication], None] | None) -> DPSSubscription:
-        """Create, store and return a DPSSubscription for the application; ``core``: the state machine's subscription.
+        """Create, store and return a DPSSubscription for the application, which delivers what ``core`` receives.
 
-        ``handler``: see `subscribe`. The publications that ``core`` has already received are delivered at once.
+        ``core``: the state machine's subscription. Publications that it has already received are delivered at once.
+        ``handler``: see `subscribe`.
         """
         subscription = DPSSubscription(self, core, handler, self._max_waiting)
         self._subscriptions[core.number] = subscription
@@ -345,9 +346,9 @@ class UDPNode:
         return series
 
     def hold_series(self, core: Any, handler: Callable[[Any], None] | None) -> DPSSeries:
-        """Create and return the DPSSeries of ``core``, a series of the state machine; ``handler``: see `publish`.
+        """Create and return a DPSSeries for the application, which controls ``core``, a series of the state machine.
 
-        If the series requests acknowledgements, the node stores the DPSSeries and delivers the acknowledgements to it.
+        If the series requests acknowledgements, the node delivers them to the DPSSeries. ``handler``: see `publish`.
         """
         series = DPSSeries(self, core, handler, self._max_waiting)
         if core.acknowledge:
@@ -376,7 +377,7 @@ class UDPNode:
 
     @property
     def discovered(self) -> list[DiscoveredNode]:
-        """Nodes that discovery has found and that are not gone, in the order of their last announcements."""
+        """Discovered nodes, in the order of their last announcements, without nodes that closed or fell silent."""
         return self._active_discovery().nodes
 
     def discover(self) -> Discoveries:
@@ -448,7 +449,7 @@ class UDPNode:
         return source[1] == port
 
     def is_own(self, address: Address) -> bool:
-        """Return whether an address is an address on which this node listens."""
+        """Return whether this node itself listens on an address."""
         if self.address[0] not in _WILDCARD_HOSTS:
             return address == self.address
         return address[1] == self.address[1] and addresses.is_of_this_machine(address)

@@ -110,7 +110,7 @@ async def look_up(text: str | int | Address, default_host: str, family: int, pas
 
     ``text``, ``default_host``: see `split`; ``family``: address family, such as AF_INET. ``passive``: whether the
     address is for binding a socket. Raises LinkError if the host cannot be found, or if a socket of ``family`` cannot
-    use it.
+    use the address.
     """
     host, port = split(text, default_host)
     flags = socket.AI_PASSIVE if passive else 0

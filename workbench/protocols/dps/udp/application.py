@@ -141,7 +141,7 @@ class Mailbox(Generic[Item]):
         return item
 
     def close(self) -> None:
-        """Close the mailbox: calls that wait for an item end. Items in the mailbox remain available."""
+        """Close the mailbox: calls that wait for an item return. Items in the mailbox can still be taken."""
         self._is_closed = True
         self._wake()
 
@@ -214,8 +214,8 @@ class Receiver(Mailbox[Item]):
 class DPSSubscription(Receiver[ReceivedPublication]):
     """A subscription: ``async for publication in subscription`` yields publications until the subscription ends.
 
-    It ends by `unsubscribe`, at the end of ``async with await node.subscribe("a/+") as subscription:``, or when the
-    node is closed. ``topics``: the topics, all of which a publication must match.
+    It ends when `unsubscribe` is called, when the block ``async with await node.subscribe("a/+") as subscription:`` is
+    left, or when the node is closed. ``topics``: the topics, all of which a publication must match.
     """
 
     def __init__(
@@ -285,7 +285,10 @@ class DPSSeries(Receiver["Answer"]):
         self.put(self.core.take())
 
     async def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
-        """Publish on the topics of the series again; return the sequence number of the publication."""
+        """Publish a payload as the next publication of the series; return the publication's sequence number.
+
+        ``ttl_s``: seconds for which nodes retain the publication; 0: they do not retain it.
+        """
         sequence_number = self.node.publish_next(self, payload, ttl_s)
         await self.node.drained()
         return sequence_number

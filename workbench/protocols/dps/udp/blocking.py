@@ -1,9 +1,9 @@
 """A DPS node for programs without asyncio: a UDPNode in a background thread, with blocking calls.
 
 Theory of operation
-    ``with wb.dps_node() as node:`` runs an event loop in a thread. Each call runs there, and the caller waits for its
-    result. Received items wait in the mailboxes of `application.py` until the application takes
-    them. Handlers are called in the background thread.
+    ``with wb.dps_node() as node:`` runs an event loop in a thread. Each call runs in this thread, and the caller waits
+    for the result. Received items wait in the mailboxes of `application.py` until the application takes them. Handlers
+    are called in the background thread.
 
 Cost
     A call costs two thread switches, some 50 to 100 µs.
@@ -98,7 +98,10 @@ class BlockingReceiver(Generic[Item]):
     waiting = property(attrgetter("_items.waiting"), doc=Receiver.waiting.__doc__)
 
     def next(self, timeout_s: float | None = None) -> Item | None:
-        """Return the next item; None if no item arrives within ``timeout_s``, or if the node is closed."""
+        """Return the next item.
+
+        Return None if no item arrives within ``timeout_s`` seconds (None: no limit), or if the node is closed.
+        """
         if self.node.is_ended:
             return self._items.pop()
         return self.node.call(self._items.next(timeout_s))
@@ -109,7 +112,7 @@ class BlockingReceiver(Generic[Item]):
 
 
 class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
-    """A `DPSSubscription` with blocking calls; ``with node.subscribe("a/+") as ...:`` unsubscribes after the block."""
+    """A `DPSSubscription` with blocking calls; leaving ``with node.subscribe("a/+") as subscription:`` unsubscribes."""
 
     topics = property(attrgetter("_items.topics"), doc="Topics of this subscription.")
 
@@ -121,7 +124,11 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
             self.unsubscribe()
 
     def next(self, timeout_s: float | None = None) -> ReceivedPublication | None:
-        """Return the next publication; None if none arrives within ``timeout_s``, or if the subscription has ended."""
+        """Return the next publication.
+
+        Return None if no publication arrives within ``timeout_s`` seconds (None: no limit), or if the subscription has
+        ended.
+        """
         publication = super().next(timeout_s)
         # With the blocking node, the publication's `acknowledge` runs in the node's thread.
         return None if publication is None else ReceivedPublication(self.node, publication.arrival)
@@ -163,7 +170,10 @@ class BlockingSeries(BlockingReceiver[Any]):
     sequence = property(attrgetter("_items.sequence"), doc=DPSSeries.sequence.__doc__)
 
     def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
-        """Publish on the topics of the series again; return the sequence number of the publication."""
+        """Publish a payload as the next publication of the series; return the publication's sequence number.
+
+        ``ttl_s``: seconds for which nodes retain the publication; 0: they do not retain it.
+        """
         sequence_number: int = self.node.call(self._items.publish(payload, ttl_s))
         return sequence_number
 

@@ -8,9 +8,10 @@ Theory of operation
     announcement. A node that closes publishes an empty announcement, the goodbye. Subscriptions to announcements are
     not sent to neighbors, so announcements do not travel over links.
 
-    The announced filter shows whether its node may subscribe to a publication of the receiver: it then includes an item
-    of the publication's topics. In that case the receiver acknowledges at once and requests a link. Otherwise it
-    acknowledges after 20 to 119 ms, because other nodes are answering too.
+    The receiver compares the announced filter with its own publications. If the filter includes an item (a testable
+    part of a topic) of a publication, the announced node may subscribe to this publication. The receiver then
+    acknowledges at once and requests a link. Otherwise it acknowledges after 20 to 119 ms, because other nodes are
+    answering too.
 
     A node remembers the topics of its publications, so it can request a link as soon as a subscription matches.
 
@@ -110,7 +111,7 @@ class DiscoveredNode:
         return self.data.decode("utf-8", "backslashreplace")
 
     def may_want(self, *topics: str) -> bool:
-        """Return whether a discovered node may subscribe to these topics; False is certain, True is likely.
+        """Return whether a discovered node may subscribe to these topics; False is certain, True may be wrong.
 
         Raises AttributeFormatError for a topic that cannot be published.
         """
@@ -126,7 +127,7 @@ class Discoveries(Receiver[DiscoveredNode]):
 
 
 class _KnownNode(NamedTuple):
-    """A discovered node, its address, and ``heard_s``, the event loop's time in s of its last announcement."""
+    """A discovered node, its socket address, and ``heard_s``: time of its last announcement (event loop's clock, s)."""
 
     node: DiscoveredNode
     neighbor: Address
@@ -134,27 +135,27 @@ class _KnownNode(NamedTuple):
 
 
 def item_masks(topics: Sequence[str], separators: str, wildcards: bool, length: int, hashes: int) -> list[int]:
-    """Return the masks of a publication's items; a mask is the integer of the bits that an item sets in a filter.
+    """Return a mask for each item of a publication: an integer whose bits are those that the item sets in a filter.
 
-    Items are the parts of a topic that a Bloom filter can test, such as its prefixes. ``wildcards``: whether
-    subscriptions with wildcards may match the publication; ``length``: bits of a filter; ``hashes``: bits that each
-    item sets; ``separators``: characters that separate the levels of a topic.
+    Items are the parts of a topic that a Bloom filter can test, such as its prefixes. ``separators``: characters that
+    separate the levels of a topic; ``wildcards``: whether subscriptions with wildcards may match the publication;
+    ``length``: number of bits of a filter; ``hashes``: number of bits that each item sets.
     """
     items = [item for topic in topics for item in publication_items(topic, separators, wildcards)]
     return [BitVector.of([item], length, hashes).bits for item in items]
 
 
 def includes_any(interests: BitVector, masks: Sequence[int]) -> bool:
-    """Return whether a filter has all bits of at least one mask; ``masks``: `item_masks` of a publication.
+    """Return whether a filter has all bits of at least one mask; ``masks``: result of `item_masks` for a publication.
 
-    If so, the node with the filter ``interests`` may have a matching subscription. The publication has all items of
-    each subscription that matches it.
+    If the result is True, the node with the filter ``interests`` may have a subscription that matches the publication.
+    All items of such a subscription are also items of the publication.
     """
     return any(mask & interests.bits == mask for mask in masks)
 
 
 class Discovery:
-    """The discovery of one node: it sends announcements and remembers the nodes that others announce.
+    """The discovery of one node: it announces this node, and remembers the nodes whose announcements arrive.
 
     ``drops`` counts, by reason, dropped announcements and acknowledgements, and links that could not be requested.
     """
@@ -305,7 +306,7 @@ class Discovery:
 
     @property
     def nodes(self) -> list[DiscoveredNode]:
-        """Discovered nodes that are not gone, in the order of their last announcements."""
+        """Discovered nodes, in the order of their last announcements, without nodes that closed or fell silent."""
         return [known_node.node for known_node in self._known_nodes.values()]
 
     def discoveries(self, most: int) -> Discoveries:

@@ -35,9 +35,10 @@ class LinkKeeper:
         self._waiting_futures: dict[Address, list[asyncio.Future[None]]] = {}
 
     def request(self, neighbor: Address, keep: bool) -> None:
-        """Request a link, without waiting. Raises LinkError if sending fails, ParameterError above ``max_links``.
+        """Request a link, without waiting for it.
 
-        ``keep``: whether to request the link again after each loss.
+        ``keep``: whether to request the link again after each loss. Raises LinkError if sending fails, ParameterError
+        if the link would exceed ``max_links``.
         """
         if keep:
             self._neighbors_to_relink.add(neighbor)
@@ -57,8 +58,8 @@ class LinkKeeper:
     async def link(self, neighbor: Address, keep: bool, timeout_s: float | None) -> None:
         """Request a link and wait until it is established. Raises LinkError if the neighbor does not answer.
 
-        ``keep``: whether to request the link again after each loss; ``timeout_s``: None waits as long
-        as the protocol repeats its request.
+        ``keep``: whether to request the link again after each loss. ``timeout_s``: longest wait in seconds; None: wait
+        as long as the protocol repeats its request.
         """
         try:
             async with asyncio.timeout(timeout_s):

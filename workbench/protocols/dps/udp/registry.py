@@ -1,12 +1,12 @@
 """The registry: a well-known node that stores the addresses of other nodes, and look-ups of these addresses.
 
 Theory of operation
-    A registry is any node that subscribes to ``dps/registration_service`` and acknowledges the publications, such as
-    ``workbench dps subscribe dps/registration_service``. Like any node it retains publications for their lifetime. To
-    register an address, a node publishes it on that topic and a second topic, the *tenant*; the publication is retained
-    for eight hours. To look addresses up, a node subscribes to both topics. For each operation the node creates a
-    temporary second node, and only the temporary node links to the registry. So the registry does not receive the
-    application's publications and subscriptions.
+    A registry is any node that subscribes to ``dps/registration_service`` and acknowledges the publications that it
+    receives. The command ``workbench dps subscribe dps/registration_service`` runs such a node. Like any node it
+    retains publications for their lifetime. To register an address, a node publishes it on that topic and a second
+    topic, the *tenant*; the publication is retained for eight hours. To look addresses up, a node subscribes to both
+    topics. For each operation the node creates a temporary second node, and only the temporary node links to the
+    registry. So the registry does not receive the application's publications and subscriptions.
 
 Limits
     A registration cannot be withdrawn, and the registry does not verify it. A look-up that finds fewer than
@@ -77,8 +77,9 @@ async def register(
 
 
 def _address_for(registry: Address, address: Address) -> str:
-    """Return a node's address as a text, in the form in which hosts near the registry can reach it.
+    """Return the address of a node, as a text, under which hosts near the registry can reach it.
 
+    If ``address`` is a wildcard address such as 0.0.0.0, the source address of datagrams to the registry replaces it.
     Raises LinkError if no route leads to the registry, or if the address is link-local.
     """
     if ipaddress.ip_address(address[0]).is_unspecified:

@@ -37,8 +37,7 @@ def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, n
     """Draw the links and filters of the mesh at a time (None: at the run's end).
 
     ``names``: whether to write each node's number and the fill of its filter beside it (None: in networks of up to 60
-    nodes). Raises
-    ParameterError for a time outside of the run, or a run of another protocol.
+    nodes). Raises ParameterError for a time outside of the run, or for a run of another protocol.
     """
     return filters_slides(run, [run.scenario.duration_s if time_s is None else time_s], width, names).drawings[0]
 

@@ -165,7 +165,7 @@ def _scale(mesh: Mesh, title: str) -> Scale:
 
 
 def link_ends_layer(mesh: Mesh) -> Layer:
-    """Return the layer of link ends with states and received filters, which the player lists for a selected node."""
+    """Return the layer with the links' states and the received filters, which the player lists for a selected node."""
     end_columns = dict(mesh.link_ends)
     bit_counts, needs_counts = end_columns.pop("value"), end_columns.pop("sequence")
     needs_scale = int(needs_counts.max(initial=0)) + 1
@@ -280,10 +280,10 @@ def curves(mesh: Mesh, nodes: int) -> list[Curves]:
 
 
 def _layer(name: str, rows: Table, looks_: tuple[Look, ...], mark: str = "", **more: Any) -> Layer:
-    """Return a layer with at most MOST_ROWS of the rows: those with the longest durations.
+    """Return a layer of the player with a mark for each row.
 
-    If rows are left out, the layer has a note. ``looks_``: styles of the rows; ``mark``: how a row is drawn; ``more``:
-    further fields of `Layer`.
+    If there are more than MOST_ROWS rows, only those with the longest durations are used, and a note in the layer
+    reports this. ``looks_``: styles of the rows; ``mark``: how a row is drawn; ``more``: further fields of `Layer`.
     """
     row_count = len(rows["from_us"])
     if row_count > MOST_ROWS:

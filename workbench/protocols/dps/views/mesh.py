@@ -94,8 +94,7 @@ class Ends(NamedTuple):
     begins       whether a row is the first of its pair of nodes, shape (rows,)
     node         the two nodes, shape (2, rows) like all arrays below
     state        state of the link at each node
-    bits, needs  numbers of set bits of the interests (a filter) and needs (a fuzzy hash) that each node has received
-    last
+    bits, needs  numbers of set bits of the interests (a filter) and needs (a fuzzy hash) that each node received last
     owner        node that created the lowest mesh id that each node has received over the link, or `UNKNOWN`
     """
 
@@ -209,7 +208,7 @@ class Mesh:
 
     @cached_property
     def fewest_bits(self) -> int:
-        """Smallest number of set bits of a filter of the run that is not empty; 0 if all filters are empty."""
+        """Number of set bits of the emptiest filter of the run that has any; 0 if all filters are empty."""
         least_bit_counts = [
             bits[bits > 0].min(initial=self.filter_bits) for bits in (self.ends.bits, self.sums["value"])
         ]
@@ -323,7 +322,7 @@ def mesh_of_rows(reported: Rows, filter_bits: int, duration_us: int) -> Mesh:
 def _compute_ends(reported: Rows) -> Ends:
     """Return the states of each link, as both of its ends report them, after each of its changes.
 
-    ``reported``: rows of the trace about links. If several rows of a link have the same time, the result has one row.
+    ``reported``: rows of the trace about links. The result has a single row for several simultaneous changes of a link.
     """
     low_node, high_node = np.minimum(reported.node, reported.peer), np.maximum(reported.node, reported.peer)
     sorted_rows = argsort(row_keys(low_node, high_node))
@@ -336,7 +335,7 @@ def _compute_ends(reported: Rows) -> Ends:
     is_gone = (kind == LINK) & (row_value == automaton.GONE)
 
     def find_last_row(marks: np.ndarray) -> np.ndarray:
-        """Return, for each row in ``settled_rows``, the index of the last marked row up to this row, or -1.
+        """Return the index of the last marked row at or before each row in ``settled_rows``; -1 without such a row.
 
         ``settled_rows``: the last row of each link at each time. ``marks``: whether each row is marked. Only marked
         rows with the same pair of nodes count.
@@ -345,11 +344,11 @@ def _compute_ends(reported: Rows) -> Ends:
         return np.where(last_row >= first_rows[settled_rows], last_row, -1)
 
     def last_value(marks: np.ndarray, values: np.ndarray, default: int) -> np.ndarray:
-        """Return, for each row in ``settled_rows``, the value of the last marked row up to this row.
+        """Return, for each row in ``settled_rows``, the value of the last marked row at or before it.
 
         ``settled_rows``: the last row of each link at each time. ``marks``: whether each row is marked. ``values``:
-        value of each row. Only rows with the same two nodes count.
-        The result is ``default`` if no such row is marked, or if the link has ended since.
+        value of each row. Only rows with the same pair of nodes count. The result is ``default`` if no such row is
+        marked, or if the link has ended since.
         """
         last_end_row = find_last_row(marks | (is_gone & (node == end_node)))
         return np.where((last_end_row >= 0) & ~is_gone[last_end_row], values[last_end_row], default)
@@ -437,8 +436,9 @@ def _highest(rows: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarra
 
     ``rows``: a table with the columns from_us and until_us; ``values``: a value for each row.
 
-    The times of each row are covered by two overlapping ranges of 2^k times each. From the largest k down to 1, the
-    highest value of each range is copied to both halves of the range.
+    The interval of a row contains a range of ``times_us``. Two overlapping ranges of 2^k times each cover this range,
+    and both get the row's value. Then, from the largest k down to 1, the highest value of each range of 2^k times is
+    copied to its two halves.
     """
     first_times, end_times = (np.searchsorted(times_us, rows[name]) for name in ("from_us", "until_us"))
     is_alive = first_times < end_times

@@ -243,7 +243,7 @@ class _PartReader:
                 self._read_map(map_name)
 
     def add_rest(self, reason: str) -> None:
-        """Add the remaining bytes, if any, as one part; as its meaning, give the ``reason`` why they were not read."""
+        """Add the remaining bytes, if any, as a single part; its meaning is ``reason``, why they were not read."""
         self.reader.at = len(self.frame)
         if self.part_start < len(self.frame):
             self._add_part(REST, "rest", "", reason)
@@ -324,7 +324,10 @@ def _describe_payload(data: bytes) -> str:
 
 
 def diagnostic(data: bytes) -> str:
-    """Return the first CBOR item of ``data`` in diagnostic notation; a malformed part appears as / error /."""
+    """Return the first CBOR item of ``data`` in diagnostic notation.
+
+    At a malformed part the text ends with the error as a comment between slashes.
+    """
     reader = cbor.Reader(data)
     pieces: list[str] = []
     brackets: list[_Bracket] = []

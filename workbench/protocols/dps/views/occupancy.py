@@ -5,9 +5,10 @@
 
 Theory of operation
     The filter of a node is the union of its own interests and the interests behind all its links. A trace contains the
-    number of set bits of this filter, not their positions. A run is a function of its scenario, so the reference engine
-    replays it up to the requested time, and the filter is read from the node. Topics are hashed, so a bit does not name
-    its topics. Therefore the filter of each open subscription in the network is compared with the node's filter.
+    number of set bits of this filter, not their positions. A scenario determines its run completely. So the reference
+    engine runs it again up to the requested time, and the filter is read from the node. Topics are hashed, so a bit
+    does not name its topics. Therefore the filter of each open subscription in the network is compared with the node's
+    filter.
 
 Limits
     A live run on motes cannot be replayed.

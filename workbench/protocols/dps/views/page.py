@@ -179,8 +179,8 @@ def topic_items(topic: str, as_publication: bool, separators: str = "/", wildcar
     """Return the strings that a topic puts into a filter.
 
     ``as_publication``: True for a publication's topic, False for a subscription's. ``separators``: characters that
-    divide the topic into segments. ``wildcards``: whether subscriptions
-    with wildcards can match the publication. Raises AttributeFormatError for an invalid topic.
+    divide the topic into segments. ``wildcards``: whether subscriptions with wildcards can match the publication.
+    Raises AttributeFormatError for an invalid topic.
     """
     if as_publication:
         return publication_items(topic, separators, wildcards)

@@ -10,7 +10,8 @@ Theory of operation
     delivery, the first hops lead back to the publisher; these hops are *useful*. All other first hops are *in vain*.
     The node at which a useless path ends has a mark with the reason:
 
-    dead_end        the node has no matching filter and does not forward it: a filter sent to a neighbor was too wide
+    dead_end        neither a subscription at the node nor a filter of another neighbor matches. The publication came
+                    because the node has sent a filter that matches more than the filters it combines
     no_match        the node's own filter matches, but no topic of a subscription does
     out_of_range    topics match, but attributes do not (TEMP GE 25 becomes the topic TEMP/+)
 
@@ -66,7 +67,7 @@ class Published(NamedTuple):
 
     @property
     def frames(self) -> tuple[tuple[int, int, str], ...]:
-        """(node, sequence, kind of message) of the frames of the publication, and of those of its acknowledgements."""
+        """Keys (node, sequence, kind of message) of the publication's frames, and of its acknowledgements' frames."""
         return tuple((self.node, self.sequence, message) for message in (PUBLICATION, ACKNOWLEDGEMENT))
 
 
@@ -277,8 +278,8 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
 def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
     """Return the frames of the publications in ``wanted`` as a table of hops, in order of arrival (see `Steps`).
 
-    ``marks``: table of the results at nodes. The hops that first brought the publication to a delivering node are
-    followed back to the publisher; they are useful.
+    ``marks``: table of the results at nodes. A hop is useful if it is on the path from the publisher to a node with a
+    delivery. To find this path, the function follows the first hop to each node back to the publisher.
     """
     hops = _frames(columns, wanted)
     hops = select(hops, argsort(hops["from_us"]))

@@ -29,10 +29,10 @@ Theory of operation
 Differs from the message layout in the documentation of the C implementation
     flags               1 delta, 2 answer requested, 4 unlink, 8 mute, 16 unmute; there, mute is 2 and answer 4. Only
                         this project uses 32: the sender counts hops in mesh ids. The C implementation ignores it.
-    unlink              it has flags and mesh id; only needs and interests are missing.
-    subscription ack    it has sequence, flags and mesh id, and may have needs and interests.
-    acknowledgement     its data is always present; an empty payload is an empty byte string.
-    bit vectors         the load decides between run lengths and bytes, not the size.
+    unlink              the message has flags and mesh id; only needs and interests are missing.
+    subscription ack    the message has sequence, flags and mesh id, and may have needs and interests.
+    acknowledgement     the data are always present; an empty payload is an empty byte string.
+    bit vectors         the share of set bits decides whether run lengths or plain bytes are sent, not the size.
 
 Limits
     A UDP datagram holds 65,507 bytes. Times are whole seconds, up to 32,767.
@@ -163,8 +163,8 @@ def encode(message: Message) -> bytes:
     """Return the encoded bytes of a message.
 
     A received publication or acknowledgement keeps the bytes of its protected map (``protected``) and of its fifth item
-    (``body``). These are used unchanged; if empty, they are encoded from the message's other fields. Raises EncodeError
-    if a field is out of range.
+    (``body``). They are used unchanged. If these fields are empty, both parts are encoded from the message's other
+    fields. Raises EncodeError if a field is out of range.
     """
     encoded_protected = encoded_body = unprotected = _EMPTY
     if isinstance(message, Acknowledgement):
@@ -261,7 +261,10 @@ def with_plain_body(message: Securable, plain: bytes) -> Securable:
 
 
 def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
-    """Return a publication id: a node's address, its number of the ``series``, and ``draw``, 8 random bytes."""
+    """Return a publication id, 16 bytes, in which ``series`` is the number of a series at the node ``address``.
+
+    ``draw``: 8 random bytes, the second half of the id.
+    """
     if not (0 <= address <= fields.I31 and 0 <= series <= fields.I31 and len(draw) == 8):
         raise EncodeError(
             f"the publication id has address {address}, series {series} and {len(draw)} random bytes; "
@@ -296,7 +299,7 @@ def origin_of(publication_id: bytes) -> tuple[int, int]:
 
 
 def _read_scalars(reader: cbor.Reader) -> Values:
-    """Read a map of header fields; return {key: value} of the publication id and all unsigned integers."""
+    """Read a map of header fields; return {key: value} for those that are the publication id or an unsigned integer."""
     header_fields = {}
     for _ in range(reader.mapping("map")):
         field_key = reader.unsigned("key")

@@ -3,7 +3,7 @@
 Layout
     announcement    a map with ascending keys: 10 interests, the union of the filters of the node's application; 12
                     optional data of the application. It is published. An acknowledgement of it is an announcement that
-                    begins with 3, the id of the answering node's own announcements.
+                    begins with key 3, the id of the answering node's own announcements.
     goodbye         no bytes
     registration    a count, and as many texts, each an address. The C implementation counts link-local addresses, but
                     does not write them, so there may be fewer texts.

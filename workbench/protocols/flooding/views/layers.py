@@ -1,9 +1,9 @@
-"""Layers of the animated view of a run: nodes shaded by the hops that a flood took, and the number of nodes reached."""
+"""Layers of the animated view of a run: nodes shaded by a flood's hops, and a chart of the nodes that it reached."""
 
 from workbench.views.layers import Part, Recorded
 from workbench.views.reach import hop_layer, reach_curves
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return the layer of hops from the publisher, and the curve of nodes that hold the newest event."""
+    """Return the layer of hops from the publisher, and a chart: the share of nodes that hold the newest event."""
     return [hop_layer(recorded.columns, recorded.duration_us), *reach_curves(recorded)]

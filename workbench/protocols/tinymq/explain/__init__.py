@@ -21,9 +21,10 @@ HARMLESS = ("duplicate", "repeated")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence about the undelivered readings whose publishers cannot be reached by the subscriber's query.
+    """Yield a sentence about the undelivered readings whose publishers the subscriber's query cannot reach, if any.
 
-    The network has no path from the subscriber to these publishers. ``missing``: all undelivered readings.
+    The network has a path from such a publisher to the subscriber, but no path back. ``missing``: all undelivered
+    readings.
     """
     yield from unheard(missing, "a query")
 
@@ -60,9 +61,11 @@ def _find_last_step(
 ) -> Step | None:
     """Return the last step of an event or notification, or None if the trace does not prove which step was the last.
 
-    A copy is the event in one tree, or its notification to one sink. ``own_copies``: the copies to follow; ``copies``:
-    position of a trace row -> copies to which the row may belong. A step is not proven to be the last if a later row
-    may belong to one of ``own_copies``. ``trail``: all trace rows about the reading.
+    A copy is the event in one tree, or its notification to one sink. A step is not proven to be the last if a later
+    trace row may belong to one of ``own_copies``.
+
+    ``trail``: the trace rows about the event, or about its notifications; ``copies``: {position of a trace row: copies
+    to which the row may belong}; ``own_copies``: the copies whose last step is returned.
     """
     steps: list[Step] = []
     for event_copy in own_copies:
@@ -81,9 +84,9 @@ def _find_last_step(
 
 
 def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
-    """Return the sinks to which a rendezvous node had to send notifications: sinks of stored queries that matched.
+    """Return the sinks whose queries, stored at a rendezvous node, matched an event. Each must get a notification.
 
-    ``matched``: the trace row "event_matched"; ``event``: the event's attributes as text.
+    ``matched``: the trace row "event_matched" of this node; ``event``: the event's attributes as text.
     """
     matches_event = matching_of(evidence.scenario.protocol).samples
     last_rows: dict[tuple[int, int], Row] = {}
@@ -98,10 +101,10 @@ def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
-    """Return the first trace row after ``matched`` in which a matching query was stored, as a list of at most 1 row.
+    """Return [row] for the first query that a rendezvous node stored too late for an event, or [] without such a query.
 
-    ``matched``: the trace row in which a rendezvous node matched the event. Only rows of this node count, with a query
-    of the pair's subscriber.
+    The query matches the event and is from the pair's subscriber. ``matched``: the trace row "event_matched", in which
+    the node matched the event with the queries that it had stored by then.
     """
     rows = _query_rows(evidence, pair, matched.node)
     return [row for row in rows if row.position > matched.position and row.value > 0][:1]
@@ -114,9 +117,9 @@ def _query_rows(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
 
 
 def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
-    """Return a copy of ``step``, a message's last step, with the cause "no_place"; None if the cause is another.
+    """Return a copy of a message's last step with the cause "no_place", or None if this was not the cause.
 
-    The cause is "no_place" if the step's node kept the message because the node had no key in any tree.
+    "no_place" means that the step's node kept the message because the node had no key in any tree.
     """
     if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
         return None

@@ -29,8 +29,8 @@ Copies = frozenset[Copy]
 class _Frame:
     """A frame that waits at a node to be sent.
 
-    copies: copies of an event, one of which the frame carries; made_us: time in µs at which the frame was made;
-    ``neighbor``: the frame's receiver, None before the frame is sent.
+    copies: the copies of an event that the frame may carry (it carries one of them); made_us: time in µs at which the
+    frame was made; neighbor: the frame's receiver, None before the frame is sent.
     """
 
     def __init__(self, copies: Copies, made_us: int) -> None:
@@ -43,7 +43,7 @@ class _Frame:
         self.is_taken: bool | None = False  # whether the neighbor has accepted it; None: unknown
 
     def fits(self, row: Row) -> bool:
-        """Return whether a row "sent" or "given_up" may belong to this frame."""
+        """Return whether a trace row "sent" or "given_up" may belong to this frame, by message type and receiver."""
         is_named = next(iter(self.copies), ("", 0))[0] == row.message
         return is_named and (row.event == "given_up" or self.neighbor in (None, row.peer))
 
@@ -105,9 +105,9 @@ class CopyRows:
         return self._copies_of_node(row) if copies is None else copies
 
     def _copies_just_received(self, row: Row) -> Copies | None:
-        """Return the copies to which a received frame may belong, if its reception caused the trace row ``row``.
+        """Return the copies that may be in the received frame that caused the trace row ``row``.
 
-        Returns None if the row's node has not just received a frame that caused the row.
+        Returns None if the node of ``row`` has not just received a frame of that message.
         """
         if self._last_received is None:
             return None
@@ -121,14 +121,15 @@ class CopyRows:
         return copies if is_same_message else None
 
     def _copies_of_node(self, row: Row) -> Copies:
-        """Return the copies that the row's node has had so far, of the row's message type (event or notification)."""
+        """Return the copies that the node of ``row`` has had so far and that have the message type of ``row``."""
         return frozenset(copy for copy in self._copies_by_node.get(row.node, ()) if copy[0] == row.message)
 
     def _match(self, index: int, row: Row) -> Copies:
-        """Find the copy to which each row "forwarded" after an "event_matched" belongs: a notification to one sink.
+        """Assign the rows "forwarded" that follow a row "event_matched" to notifications, and return an empty set.
 
-        ``row``: the row "event_matched"; ``index``: its index in the rows about the event. Returns an empty set,
-        because the row "event_matched" itself belongs to no copy.
+        The node logs a row "forwarded" for each sink, so each of them belongs to one notification. The set is empty
+        because the row "event_matched" itself does not belong to a copy. ``row``: the row "event_matched"; ``index``:
+        its index in the rows about the event.
         """
         forwarded_rows = []
         for later_row in self._rows[index + 1 :]:
@@ -172,7 +173,11 @@ class CopyRows:
         return copies
 
     def _send(self, index: int, row: Row) -> Copies:
-        """Return the copies to which a trace row "sent" or "given_up" may belong: those of all possible frames."""
+        """Return the copies to which a trace row "sent" or "given_up" may belong.
+
+        These are the copies of all frames that the node may have sent (or given up) in this row. ``index``: the index
+        of ``row`` in the rows about the event.
+        """
         self._last_received = self._last_sent = None
         frames = self._frames_by_node.setdefault(row.node, [])
         candidates = [] if row.node in self._unclear_nodes else self._candidates(row, frames)
@@ -232,9 +237,9 @@ class CopyRows:
     def _candidates(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
         """Return the frames of a node to which ``row``, a trace row "sent" or "given_up", may belong.
 
-        ``frames``: the frames that wait at the node, oldest first. The result has the waiting frames up to the first
-        that is certainly sent, and frames that may be sent again. The result is empty if the node was down since the
-        oldest of these frames was made.
+        ``frames``: the frames that wait at the node, oldest first. The result contains the waiting frames up to the
+        first that the node certainly sends, and the frames that the node may send again. The result is empty if the
+        node was down after the oldest waiting frame was made, because the node may then have lost its frames.
         """
         first_sure_index = next(
             (index for index, waiting_frame in enumerate(frames) if waiting_frame.is_sure), len(frames)
@@ -280,9 +285,9 @@ class CopyRows:
     def _plan_retry(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
         """Put a sent frame back into its sender's list of waiting frames, if the radio may retry the frame.
 
-        With carrier sense the frame becomes the first of the list, else the last. The order is unknown without carrier
-        sense if the protocol repeats frames too; then the frame is recorded as one that may be sent again at any time.
-        ``is_received``: whether the receiver got the frame.
+        With carrier sense the frame becomes the first of the list, else the last. Without carrier sense the order is
+        unknown if the protocol repeats frames too. Then the frame is recorded as a frame that may be sent again at any
+        time. ``is_received``: whether the receiver got the frame.
         """
         is_answered = is_received and not self._may_lose and self._graph.has_edge(receiver, sender)
         if is_answered and (self._most_tries > 1 or not self._may_repeat):

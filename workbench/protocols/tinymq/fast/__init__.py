@@ -84,7 +84,7 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Return whether the arrays have enough free rows for the next event of the run, and no problem has occurred.
+    """Return whether the run can continue: each array has room for the next event, and no `Problem` has occurred.
 
     Also store the number of free rows that each array needs in ``state.numbers[Number.NEEDED]``.
     """

@@ -18,9 +18,9 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def child_key(state, parent, slot):
-    """Return the row in ``keys`` of the key that a parent's child with the number ``slot`` gets; add a missing row.
+    """Return the row in ``keys`` of a child's key; add the key to ``keys`` if it is missing.
 
-    ``parent``: the row of the parent's key.
+    ``parent``: the row of the parent's key; ``slot``: the child's number at its parent.
     """
     keys = state.keys
     key_row = keys[parent].first
@@ -111,9 +111,9 @@ def save(state, row, message):
 
 @compiled
 def intersect(state, source, row, low, high):
-    """Cut the region in row ``source`` of ``scratch`` to the strings in [low, high], and write it into row ``row``.
+    """Write those strings of a region that are in [low, high] into a row of ``scratch``.
 
-    ``source`` and ``row`` may be the same.
+    ``source``: the region's row of ``scratch``; ``row``: the row of ``scratch`` for the result, which may be the same.
     """
     scratch = state.scratch
     interval_count = 0
@@ -259,9 +259,9 @@ def first_cell(state, box, at_least):
 
 @compiled
 def clip(state, box, row):
-    """Raise the lowest string of each interval of a region to the first string of a box in that interval.
+    """Let each interval of a region begin with a string of a box: raise its lower end to the first such string.
 
-    Intervals that contain no string of the box are removed. ``row``: the region's row of ``scratch``; ``box``: row of
+    Intervals without a string of the box are removed. ``row``: the region's row of ``scratch``; ``box``: row of
     ``boxes``, with a range of cells in each dimension.
     """
     scratch = state.scratch

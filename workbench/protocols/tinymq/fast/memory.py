@@ -54,7 +54,7 @@ class Reason(twin.Reasons):
 
 
 class Message(twin.Messages):
-    """TinyMQ's message types: the numbers in the field ``name`` of a message's row."""
+    """TinyMQ's message types, as the numbers in the field ``name`` of the engine's table of messages."""
 
     INFO = auto()
     ACK = auto()
@@ -269,7 +269,7 @@ PATH = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int64)], 
 
 
 class Number(twin.Codes):
-    """Indexes of the array ``numbers``, the counters of the state.
+    """Indexes of the array ``numbers``, which contains the counters of the state.
 
     KEYS, RECENTS and PATHS: the number of used rows in each of these tables. Each array with free rows (``pendings``,
     ``waitings``, ``storeds``) has two entries: the index of its first free row, and the number of its free rows.

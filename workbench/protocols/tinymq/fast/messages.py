@@ -68,7 +68,7 @@ def make_probe(core):
 
 @compiled
 def make_refusal(core, state):
-    """Make a refusal of a frame, which its sender then repeats later; return the refusal's row of ``messages``."""
+    """Make a refusal, on which a frame's sender repeats the frame later; return the refusal's row of ``messages``."""
     message = twin.take_message(core, Message.REFUSAL, NONE, 0, NONE, 0, 0)
     measure(core, state, message)
     return message
@@ -181,7 +181,7 @@ def tree_of(core, state, message):
 
 @compiled
 def is_within(core, state, message, key):
-    """Return whether a message is only for the node with the key in row ``key`` of ``keys`` and its descendants."""
+    """Return whether every target of a message is the node with a key or a descendant; ``key``: the key's row."""
     if core.messages[message].name == Message.NOTIFICATION:
         return is_prefix(state, key, state.fields[message].sink_key)
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)

@@ -71,7 +71,7 @@ def _wait(core, state, i, message, previous_hop, now):
 def send_waiting(core, state, i, now):
     """Route each waiting message of node ``i`` again, and drop those that have waited for too long.
 
-    Messages that must still wait are appended to the list anew, with their original times.
+    A message that must still wait is appended to the list again, and the time when its wait began is kept.
     """
     waiting_list = state.nodes[i].waiting
     waiting_row = np.int64(waiting_list.first)
@@ -228,8 +228,8 @@ def _route_notification(core, state, i, message, previous_hop, now):
 def _route(core, state, i, message, previous_hop, now):
     """Route a notification, or keep the notification until it can be routed.
 
-    `route` itself makes notifications, and compiled functions cannot recurse. So `route` calls this function for the
-    notifications that it makes.
+    `route` also makes notifications, but a compiled function cannot call itself. So `route` calls this function for
+    the notifications that it makes.
     """
     if lacks_room(core, state, i):
         return
@@ -295,10 +295,10 @@ def reroute_pending(core, state, i, now):
 
 @compiled
 def _send_parts(core, state, i, position, message, previous_hop, count, now):
-    """Send each part that `split` made of a query or event to its next hop, as a copy with a smaller region.
+    """Send each part of a query or event, as determined by `split`, to its next hop in a copy of the message.
 
-    ``position``: row of the node's position in the tree; ``count``: the number of parts, one of which may be for node
-    ``i`` itself. The node then stores the query or matches the event in that part.
+    A part may be for node ``i`` itself. In that part the node stores the query, or matches the event. ``position``: row
+    of the node's position in the tree; ``count``: the number of parts.
     """
     neighbor_count = 0
     for k in range(count):
@@ -328,7 +328,7 @@ def _send_parts(core, state, i, position, message, previous_hop, count, now):
 
 @compiled
 def send_to_trees(core, state, i, event, now):
-    """Send an own event of node ``i`` to all trees that can be reached.
+    """Send an event that node ``i`` has published to all trees that can be reached.
 
     If the protocol's setting ``publish`` is "own", send it only to the tree of the node's nearest root.
     """

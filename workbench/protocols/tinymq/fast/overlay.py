@@ -159,9 +159,9 @@ def _is_parent(state, i, message):
 
 @compiled
 def _find_in_info(state, message, tree):
-    """Return the offset in ``info_positions`` of an info's position in ``tree``, NONE if no position is announced.
+    """Return the index of a tree among the positions that an info announces, or NONE if the tree is missing there.
 
-    An info is a status broadcast.
+    An info is a status broadcast. ``message``: its row; the row ``info_positions[message]`` contains its positions.
     """
     offset = offset_of(state, tree)
     announced_position = state.info_positions[message, offset]
@@ -226,7 +226,8 @@ def _break_path(core, state, i, tree, now):
 def _take_claim(core, state, i, position, link, message, info_offset, now):
     """Correct node ``i``'s children after a neighbor's info (status broadcast).
 
-    Remove a child whose info names another parent. Grant a key again to a neighbor that announces a wrong key as child.
+    Remove a child whose info names another parent. If the info names node ``i`` as the parent, but with a key that the
+    node has not granted to this neighbor, grant a key again.
     ``position``: row of the node's position in a tree; ``info_offset``: offset in the info of the neighbor's
     position in that tree, NONE if the info has no such position.
     """
@@ -334,8 +335,8 @@ def _write_info(state, i, message):
 def _name_neighbors(state, i, message, now):
     """Choose neighbors, and list them in an info (status broadcast) of node ``i``; return the list's size in bytes.
 
-    A neighbor is chosen if it may not know that node ``i`` hears it. The info has the neighbors in the order of
-    choice; `Overlay.choose_named` sorts them instead.
+    A neighbor is chosen if it may not know that node ``i`` hears it. The list is in the order of choice, while
+    `Overlay.choose_named` sorts it by address.
     """
     named_limit, named_count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while named_count < named_limit:
@@ -388,7 +389,7 @@ def look_for_parent(core, state, i, now):
 def _join_best(core, state, i, offset, now):
     """Plan a join of node ``i`` to the best parent among its neighbors, if any of them may be the parent.
 
-    ``offset``: which of the rows of ``positions`` of the node (0, 1, ...) needs a parent.
+    ``offset``: index (0, 1, ...) of the position that needs a parent, among the node's rows of ``positions``.
     """
     best_link = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
@@ -469,7 +470,7 @@ def _adopt(core, state, i, position, link, slot, now):
 def take_grant(core, state, i, parent, message, now):
     """Take the key that the neighbor ``parent`` grants to node ``i``, and return True.
 
-    Returns False if the node did not request a key from that neighbor.
+    Returns False if the node has not sent a join to that neighbor, and the neighbor is not its parent.
     """
     grant_fields = state.fields[message]
     tree, epoch, granted_key = grant_fields.tree, grant_fields.epoch, grant_fields.key
@@ -508,7 +509,7 @@ def take_grant(core, state, i, parent, message, now):
 def _forget_one_way_distances(state, i):
     """Remove node ``i``'s paths to roots (its distances) whose next hop is not known to hear the node.
 
-    Such paths are useful only before the node has a position in a tree, because it sends no messages until then.
+    This is done when the node gets its first position. Before, it sends no messages over these paths.
     """
     for tree in range(state.trees):
         next_hop = state.distances[i, tree].next_hop
@@ -761,8 +762,8 @@ def _tick(core, state, i, now):
 def _probe_silent(core, state, i, now):
     """Send a probe to each parent, child and next hop of node ``i`` that has been silent for too long.
 
-    The neighbor may be alive, and only its infos (status broadcasts) lost. `rules.is_in_doubt` defines how long is too
-    long.
+    Such a neighbor may be alive although its infos (status broadcasts) were lost. `rules.is_in_doubt` defines "too
+    long".
     """
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor_record = state.neighbors[link]

@@ -35,7 +35,7 @@ def position_in(state, i, tree):
 
 @compiled
 def keyed_position_in(state, i, tree):
-    """Return the row of node ``i``'s position in a tree; NONE if the node has no key there now."""
+    """Return the row of node ``i``'s position in a tree; NONE if the node has no position there, or no key."""
     position = position_in(state, i, tree)
     return NONE if position == NONE or state.positions[position].key == NO_KEY else position
 
@@ -72,7 +72,7 @@ def own_tree(state, i):
 
 @compiled
 def next_hop_to(state, i, tree):
-    """Return the next hop to a tree's root for a node ``i`` other than the root, or NONE if it has no path."""
+    """Return the next hop from node ``i``, which is not the root, to a tree's root; NONE if the node has no path."""
     hop = state.distances[i, tree].next_hop
     return NONE if hop in (NO_PATH, BROKEN_PATH) else hop
 
@@ -139,7 +139,7 @@ def add_child(state, position, i, link, slot):
 def has_slot(state, position, i, link, slot):
     """Return whether node ``i`` has given a slot (a child's number, which sets its key) to another child.
 
-    ``position``: row of the node's position in a tree; ``link``: the link from the child that wants the slot.
+    ``position``: row of the node's position in a tree; ``link``: the link from the child that is to get the slot.
     """
     child_rows = state.children[:, position - i * state.positions_per_node]
     other_link = state.positions[position].children.first

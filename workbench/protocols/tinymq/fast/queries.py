@@ -26,7 +26,8 @@ _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 def note_path(state, i, message, previous_hop):
     """Store the neighbor from which a query came as the query's reverse path at node ``i``, and return True.
 
-    A query's round is the number of its transmission by the sink. If the node has received a newer round, return False.
+    The sink sends a query repeatedly, each time with a higher number, its round. If the node has already received a
+    newer round, store nothing and return False.
     """
     query_fields, node = state.fields[message], state.nodes[i]
     id = path_id(i, query_fields.subscription * state.trees + query_fields.tree)
@@ -47,10 +48,10 @@ def note_path(state, i, message, previous_hop):
 
 @compiled
 def path(state, i, message, previous_hop):
-    """Return the next hop of a notification on its query's reverse path, or NONE if node ``i`` knows no such path.
+    """Return the next hop of a notification on its query's reverse path, or NONE if node ``i`` has no such path.
 
-    A path that leads back to ``previous_hop`` is not used. Instead the path of the query's previous transmission by the
-    sink (its previous round) is tried.
+    A path that leads back to ``previous_hop`` is not used. Then the reverse path of the previous round is tried. A
+    round is one transmission of the query by its sink.
     """
     notification_fields = state.fields[message]
     path_row = find(state.paths, path_id(i, notification_fields.subscription * state.trees + notification_fields.tree))
@@ -85,7 +86,7 @@ def _expiry(query, now):
 def store(core, state, i, query, previous_hop, now):
     """Store or renew a query at node ``i``; if the query's lease is 0, remove the stored query.
 
-    Row INSIDE of ``scratch`` has the part of the query's region that the node stores.
+    Before the call, row INSIDE of ``scratch`` must contain the part of the query's region that the node stores.
     """
     node, query_fields = state.nodes[i], state.fields[query]
     previous_row, stored_row = NONE, np.int64(node.stored.first)

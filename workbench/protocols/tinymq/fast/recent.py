@@ -62,8 +62,9 @@ def find(recents, id):
 def put(state, recents, counter, row, id, ordinal, value):
     """Store an id in the row of the hash table ``recents`` that `find` returned for it.
 
-    ``ordinal``: how many ids of its kind the node had stored before; this shows the age. ``value``: data of the id.
-    ``counter``: index in ``state.numbers`` of the number of ids in the table. The node must not remember the id yet.
+    The node must not remember the id yet. ``ordinal``: the number of ids of the same kind that the node stored before,
+    which shows the id's age; ``value``: the data to store with the id; ``counter``: index in ``state.numbers`` of the
+    number of ids in the table.
     """
     recent_record = recents[row]
     if recent_record.id == 0:

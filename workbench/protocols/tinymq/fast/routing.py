@@ -28,8 +28,8 @@ NO_NODE = -2  # result of `next_hop_to_key` if no node has the key
 def _add_part(state, box, count, neighbor, source, low, high):
     """Add a part of a message for ``neighbor`` (NONE: for this node), unless it contains no string of the box.
 
-    The part has the strings in [low, high] of the region in row ``source`` of ``scratch``. ``count``: the number of
-    parts before. Returns the number of parts now: ``count`` or one more.
+    The part consists of those strings in [low, high] that are in the region in row ``source`` of ``scratch``.
+    ``count``: the number of parts before this call. Returns the number after it: ``count`` or ``count`` + 1.
     """
     part_row = FIRST_PART + count
     intersect(state, source, part_row, low, high)
@@ -45,8 +45,8 @@ def _add_part(state, box, count, neighbor, source, low, high):
 def split(core, state, i, position, message):
     """Divide the region of a query or event among the next hops from node ``i``; return the number of parts.
 
-    ``position``: the row in ``positions`` of the node's position in the message's tree. Part k is then in row
-    FIRST_PART + k of ``scratch``, its next hop in ``part_hops[k]``; NONE stands for node ``i``.
+    The function writes part k into row FIRST_PART + k of ``scratch``, and its next hop into ``part_hops[k]`` (NONE: the
+    part is for node ``i`` itself). ``position``: the row in ``positions`` of the node's position in the message's tree.
     """
     position_record, box = state.positions[position], state.fields[message].box
     key_record = state.keys[position_record.key]
@@ -96,13 +96,15 @@ def _shortcut_key(state, link, offset, tree):
 
 @compiled
 def _add_shortcuts(state, i, position, box, count):
-    """Add a part of a message for each neighbor that is nearer than the parent to some of the strings in OUTSIDE.
+    """Add a part of a message for each neighbor that is nearer than the parent to some of the message's strings.
 
-    A node's universe has all strings that begin with its key. Row OUTSIDE of ``scratch`` has the strings of the
-    message's region that are outside of node ``i``'s universe. A neighbor is nearer to a string if its key is a prefix
-    of the string and longer than the parent's key. The strings of an added part are removed from OUTSIDE. Keys that
-    begin with this node's key need no check: they are prefixes of no string in OUTSIDE. ``position``: row of the node's
-    position in the tree; ``count``: the number of parts before; the result is the number of parts now.
+    Before the call, row OUTSIDE of ``scratch`` must contain the strings of the message's region that do not begin with
+    node ``i``'s key. A neighbor is nearer to such a string if its key is a prefix of the string and longer than the
+    parent's key. The strings of each added part are removed from OUTSIDE. A key that begins with node ``i``'s key is
+    not a prefix of any string in OUTSIDE, so it needs no check.
+
+    ``position``: row of the node's position in the tree; ``count``: the number of parts before this call. Returns the
+    number after it.
     """
     position_record, offset = state.positions[position], position - i * state.positions_per_node
     parent_length = state.keys[state.keys[position_record.key].parent].length
@@ -145,8 +147,8 @@ def _candidate_key(state, index, offset):
 def next_hop_to_key(state, i, position, key):
     """Return the next hop from node ``i`` to the node with the key in row ``key`` of ``keys``.
 
-    Returns NONE if node ``i`` itself has that key, NO_NODE if it knows no node that has the key. ``position``: the row
-    of the node's position in the tree.
+    Returns NONE if node ``i`` itself has that key, NO_NODE if no next hop exists. ``position``: the row of the node's
+    position in the tree.
     """
     position_record, keys, offset = state.positions[position], state.keys, position - i * state.positions_per_node
     if key == position_record.key:
@@ -204,9 +206,10 @@ def is_misdirected(core, state, i, message, direction, sender):
 
 @compiled
 def is_still_next_hop(core, state, i, message, direction, neighbor):
-    """Return whether ``neighbor`` is still a right next hop for a message that node ``i`` has pending to it.
+    """Return whether a neighbor is still a valid next hop for a message that node ``i`` has addressed to it.
 
-    ``direction``: whether the message goes to the parent (UP) or to a node below node ``i`` (DOWN).
+    With ``direction`` UP, the neighbor must still be the parent. With DOWN, its key must still be a prefix of the
+    message's target.
     """
     tree = tree_of(core, state, message)
     own_position = keyed_position_in(state, i, tree)

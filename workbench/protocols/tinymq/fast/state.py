@@ -158,10 +158,10 @@ def _boxes(setup: Setup) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the rows of arrays that a node needs to process one input of each kind.
+    """Return three `Needs`: upper bounds for the array rows that a node needs to process an input.
 
-    The kinds are: a received broadcast, a received unicast frame, and any other input. The bounds hold
-    for a node without pending messages and stored queries; `messages.reserve_room` adds rows for these.
+    They are for a received broadcast, a received unicast frame, and any other input. The bounds hold for a node without
+    pending messages and stored queries; `messages.reserve_room` adds rows for these.
     """
     protocol, _, workload, _ = setup
     positions_per_node, trees, most_parts = (
@@ -277,11 +277,11 @@ def _key_space(setup: Setup) -> dict[str, np.ndarray]:
 
 
 def _frames(setup: Setup) -> dict[str, Any]:
-    """Return {field of the state: value} for the sizes of frames, and for the first indices of contents and of keys.
+    """Return {field of the state: value} for frame sizes, ``first_content_box`` and ``first_text``.
 
-    Sizes are in bytes; ``airtimes_us`` has the airtime in µs of a frame of each size. The rows of ``boxes`` from
-    ``first_content_box`` on belong to the contents of events, the rows before to subscriptions. In the trace, the text
-    with the number ``first_text`` + k is the key in row k of ``keys``; lower numbers are texts of the workload.
+    Sizes are in bytes; ``airtimes_us[n]`` is the airtime in µs of a frame of n bytes. The first rows of ``boxes``
+    belong to subscriptions, the rows from ``first_content_box`` on to the contents of events. In the trace, numbers
+    below ``first_text`` stand for texts of the workload; ``first_text`` + k stands for the key in row k of ``keys``.
     """
     protocol, _, workload, radio = setup
     return {
@@ -300,10 +300,10 @@ def _frames(setup: Setup) -> dict[str, Any]:
 
 
 def _bounds(setup: Setup) -> dict[str, int]:
-    """Return {field of the state: upper bound} for the needs of one simulated event.
+    """Return {field of the state: upper bound}, so that arrays have room for any event of the simulation.
 
-    Keys: most_parts (of a message), most_neighbors (of a node), most_deliveries (at a node), and least_room (free rows
-    in each array of frames, messages, queries, keys and ids).
+    Keys: most_parts (of a message), most_neighbors (of a node), most_deliveries (at a node), and least_room (the free
+    rows that an event may need in each array of frames, messages, queries, keys and ids).
     """
     most_neighbors, workload = _most_neighbors(setup), setup.work
     broadcast_needs, unicast_needs, other_needs = needs(setup)
@@ -331,7 +331,7 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 def with_more_room(state: Any) -> Any:
     """Return a copy of the state whose arrays of frames, messages, queries, keys and ids have more rows.
 
-    Raises NoFastTwinError if the run was stopped by a `Problem`, which more rows do not solve.
+    Raises NoFastTwinError if a `Problem` has stopped the run, because more rows would not solve it.
     """
     if state.numbers[Number.PROBLEM]:
         raise twin.NoFastTwinError(PROBLEM_TEXTS[state.numbers[Number.PROBLEM]])

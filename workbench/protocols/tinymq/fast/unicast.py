@@ -57,9 +57,9 @@ def begin(core, state, i, now):
 
 @compiled
 def _count(core, state, i, row):
-    """Count the frame in ``row`` of ``pendings`` among those that its receiver has yet to acknowledge.
+    """Increment the number of unacknowledged frames at a frame's receiver; ``row``: the frame's row of ``pendings``.
 
-    Frames with events are counted apart from other frames.
+    Frames with events have a counter of their own.
     """
     frame = state.pendings[row]
     neighbor_record, call_number = state.neighbors[frame.link], state.nodes[i].counts
@@ -75,9 +75,9 @@ def _count(core, state, i, row):
 
 @compiled
 def _has_room(core, state, i, row):
-    """Return whether a frame's receiver has fewer than MOST_IN_FLIGHT frames of its kind to acknowledge.
+    """Return whether the number of unacknowledged frames at a frame's receiver is below MOST_IN_FLIGHT.
 
-    Events are one kind, and all other frames the other. ``row``: the frame's row of ``pendings``.
+    Only frames of the same kind count: events, or all other frames. ``row``: the frame's row of ``pendings``.
     """
     frame = state.pendings[row]
     neighbor_record = state.neighbors[frame.link]
@@ -124,8 +124,8 @@ def send_to(core, state, i, neighbor, message, direction, now):
 def _may_send(core, state, i, row):
     """Return whether a pending frame of node ``i`` may be sent now; ``row``: its row of ``pendings``.
 
-    While it processes one input, a node sends a limited number of frames. If the radio does not report the outcomes of
-    frames, a frame is sent for the first time only while its neighbor has few frames to acknowledge.
+    A node sends a limited number of frames for each input that it processes. If its radio does not report whether
+    frames arrived, a new frame also waits while its receiver has MOST_IN_FLIGHT or more frames to acknowledge.
     """
     frame, node = state.pendings[row], state.nodes[i]
     if node.frames_left == 0:
@@ -197,7 +197,7 @@ def take_report(core, state, i, neighbor, number, ok, now):
 
 @compiled
 def _send_next(core, state, i, now):
-    """Send node ``i``'s frames that wait for their turn, as many as it may still send for the present input."""
+    """Send frames of node ``i`` that wait for their turn, up to the limit for the input that it processes."""
     begin(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE and state.nodes[i].frames_left:
@@ -245,7 +245,7 @@ def _find(state, i, neighbor, number):
 
 @compiled
 def is_new(state, i, link, number):
-    """Return whether node ``i`` has not yet accepted a frame with the number ``number`` from the link ``link``."""
+    """Return whether node ``i`` has not yet accepted a frame with the sequence number ``number`` on a link."""
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))

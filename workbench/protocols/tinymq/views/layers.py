@@ -124,9 +124,9 @@ def rows_of(rows: Table, **more: Any) -> Table:
 
 
 def _used_words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Return (indexes, used words), where used words are the words to which ``codes`` refer, each once.
+    """Return (indexes, used words): the words to which ``codes`` refer, each once, and new codes for them.
 
-    A code is an index of ``words``; ``indexes`` gives, for each code, the index of its word among the used words. A
+    A code is an index of ``words``; its element in ``indexes`` is the index of the same word in the used words. A
     root's empty key becomes the word "root".
     """
     used_codes, word_indexes = unique_inverse(codes)
@@ -243,9 +243,9 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
 
 
 def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (the rows whose nodes the layout ``plan`` contains, the index in the layout of each such row's node).
+    """Return (rows, indexes): the rows whose nodes are in the layout ``plan``, and the index there of each row's node.
 
-    ``rows``: numbers of trace rows; ``nodes``: the node of each row of the trace.
+    ``rows``: the numbers of the trace rows to filter; ``nodes``: the node of each row of the trace.
     """
     row_nodes = nodes[rows]
     node_limit = int(row_nodes.max(initial=0)) + 1
@@ -464,11 +464,11 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
 
 
 def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
-    """Return the numbers of nodes that are down, without a key, or with a new key, after each change of a number.
+    """Return how many nodes are down, have lost their key, or have a new key, as a dict of arrays over time.
 
-    The result is a dict of arrays, with an element for each change: time_us, down, orphans and rekeyed. An orphan is
-    up, but has lost its place (parent and key) in a tree. Nodes that never had a place are not counted. A re-keyed node
-    has another key or tree than before the last failure.
+    Its keys are time_us, down, orphans and rekeyed. Element k of each array is for the time of the k-th change of a
+    number. An orphan is up, but has lost its place (parent and key) in a tree. Nodes that never had a place are not
+    counted. A re-keyed node has another key or tree than before the last failure.
     """
     # Count a node that is re-keyed in several trees at the same time once.
     rekeyed_spans = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")

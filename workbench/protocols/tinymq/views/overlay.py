@@ -104,7 +104,7 @@ class Overlay:
         whole         node, from_us, until_us: when a node had a place in one tree (in PUB-2-SUB+: in every tree)
         outages       node, from_us, until_us: when a node was down
 
-    The tables have keys and texts as indexes of ``words``.
+    In the tables, a key or a text is an index of ``words``.
     """
 
     roots: tuple[int, ...]
@@ -151,7 +151,7 @@ class Overlay:
     def alive(self, spans: Table, time_us: int) -> np.ndarray:
         """Return the indexes of the rows of ``spans`` whose intervals [from_us, until_us) contain ``time_us``.
 
-        At the end of the run or later, these are the rows whose intervals last until the end.
+        If ``time_us`` is the end of the run or later, return the rows whose intervals last until the end.
         """
         return alive(spans, min(time_us, self.duration_us - 1))
 
@@ -322,8 +322,8 @@ def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) 
 def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
     """Return a table of the intervals in which nodes were up, with the columns node, state, from_us, until_us.
 
-    ``state`` is PLACED while the node has at least ``needed`` places (parent and key in a tree). With fewer places,
-    ``state`` is LOST if the node had ``needed`` places earlier, else NEVER.
+    A place is a parent and a key in a tree. ``state`` is PLACED while the node has at least ``needed`` places. With
+    fewer places, ``state`` is LOST if the node had ``needed`` places earlier, else NEVER.
     """
     all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
     # Changes: (node, time, change of the number of places, change of the count "is up").

@@ -44,8 +44,8 @@ _QUIET = {"repeated": 0, "duplicate": 0}  # reasons of drops that only show that
 class Hop(NamedTuple):
     """A hop of a message from sender to receiver.
 
-    message: its type; from_us, arrived_us: the times at which its frame began and ended; arrived: whether the receiver
-    received the frame.
+    message: the message's type, such as "query"; from_us, arrived_us: the times at which the transmission of the frame
+    began and ended; arrived: whether the receiver received the frame.
     """
 
     sender: int
@@ -94,11 +94,11 @@ class Route:
         return list(dict.fromkeys(mark.node for mark in self.marks if mark.look == look))
 
     def links(self, message: str) -> list[tuple[int, int]]:
-        """Return (sender, receiver) of the hops that arrived and have this message type, in order of time."""
+        """Return [(sender, receiver)] of the hops that arrived, in order of time; ``message``: their message type."""
         return [(hop.sender, hop.receiver) for hop in self.hops if hop.message == message and hop.arrived]
 
     def in_words(self, message: str) -> str:
-        """Return a text, such as "13 → 6, 6 → 7", of the hops that arrived and have this message type."""
+        """Return the hops that arrived as a text such as "13 → 6, 6 → 7"; ``message``: their message type."""
         return ", ".join(f"{sender} → {receiver}" for sender, receiver in self.links(message))
 
     def path(self, message: str, start: int, end: int) -> list[int]:
@@ -182,9 +182,10 @@ def find_hops_and_marks(columns: Columns, messages: Table) -> tuple[Table, Table
 
 
 def _select_rows_about(columns: Columns, rows: np.ndarray, messages: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return (those of ``rows`` that are about one of the messages, the index in ``messages`` of each row's message).
+    """Return (selected rows, indexes): the rows about any of the messages, and the index of each row's message.
 
-    ``rows``: numbers of trace rows; ``messages``: rows of `message_table`.
+    ``rows``: the numbers of the trace rows to filter; ``messages``: a table with rows of `message_table`, to which the
+    indexes refer.
     """
     kind = columns.numbered("message", rows, _KIND_OF)
     row_messages = kind, columns["origin"][rows], columns["sequence"][rows]
@@ -218,8 +219,8 @@ def _hops(columns: Columns, messages: Table) -> Table:
 def _marks(columns: Columns, messages: Table) -> Table:
     """Return a table with a mark at each node that stores, matches, delivers or drops one of ``messages``.
 
-    ``messages``: rows of `message_table`. Columns: node, look (style), at_us, text (why dropped, -1: not dropped), and
-    route (row of the message).
+    ``messages``: a table with rows of `message_table`. Columns of the result: node, look (index of ``MARKS``), at_us,
+    text (reason of a drop as an index of ``columns.words["detail"]``, else -1), and route (index of ``messages``).
     """
     marked_rows, message_row = _select_rows_about(columns, columns.where(event=_MARKED_EVENTS), messages)
     look_index = columns.numbered("event", marked_rows, _MARKED_EVENTS)
@@ -238,7 +239,7 @@ def _marks(columns: Columns, messages: Table) -> Table:
 
 
 def tables_of(shown_route: Route) -> tuple[Table, Table]:
-    """Return a route's hops and marks as two tables, as `find_hops_and_marks` does, but without columns of text."""
+    """Return (hops, marks) of a route as tables, like `find_hops_and_marks` but without ``from_us`` and ``text``."""
     hop_table = {
         column_name: np.array([getattr(hop, column_name) for hop in shown_route.hops], np.int64)
         for column_name in ("sender", "receiver")

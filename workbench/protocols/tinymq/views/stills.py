@@ -90,8 +90,9 @@ def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> St
 def route_slides(
     run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None, width: int = WIDTH
 ) -> Stepper:
-    """Draw a route up to its first, second, ... hop as slides, with at most ``MOST_SLIDES`` steps.
+    """Draw a route as slides: the first shows no hop, and each further slide adds the next hop.
 
+    If the route has more than ``MOST_SLIDES`` hops, a slide may add several hops.
     Arguments and errors are those of `route`.
     """
     whole_route = route(run, message, from_s, until_s)
@@ -166,7 +167,7 @@ class RouteScene(LayerScene):
 def _draw_routes(
     run: Any, whole_route: Route, steps: Sequence[int | None], width: int, keys: bool | None = None
 ) -> list[Drawing]:
-    """Return for each number n in ``steps`` a drawing of the first n hops of a route (None: of all hops).
+    """Return a list of drawings of a route: for each number n in ``steps``, its first n hops (None: all hops).
 
     Each drawing has the legend of the whole route. ``keys``: whether the nodes' keys are written (None: in networks of
     up to 60 nodes).

@@ -146,19 +146,21 @@ def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
 
 
 def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:
-    """Return {text: region} for the attributes in ``texts``, which are indexes of ``words``.
+    """Return {index of a text: region} for queries or events, whose attributes are given as texts.
 
-    ``box_of``: a function that returns the box of parsed attributes, such as `Mapping.query_box`.
+    ``texts``: the indexes in ``words`` of these texts; ``box_of``: a function that returns the box of parsed
+    attributes, such as `Mapping.query_box`.
     """
     return {text: strings_of(mapping, box_of(parse(words[text]))) for text in np.unique(texts).tolist()}
 
 
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
-    """Intersect each row's region with the zones of its node, in strings and time; return a table of the results.
+    """Return a table of the parts of nodes' regions that are in the same nodes' zones at the same time.
 
-    ``rows`` has the columns node, tree, text, from_us, until_us. Each of its rows gives a node the region
-    ``regions[text]`` in a tree during an interval; these intervals may overlap. ``zones``: the table of `zone_table`.
-    The result has the columns row (an index of ``rows``), tree, low, high, from_us, until_us.
+    ``rows``: a table with the columns node, tree, text, from_us, until_us. A row states that the node has the region
+    ``regions[text]`` in the tree during [from_us, until_us). Intervals of rows may overlap. ``zones``: the table of
+    `zone_table`. Each row of the result is an interval of strings [low, high] during an interval of time, with the
+    columns row (an index of ``rows``), tree, low, high, from_us, until_us.
     """
     zone_numbers, first_row, zone_index = unique_all(zones["zone"])
     trees = max(int(spans["tree"].max(initial=0)) for spans in (zones, rows)) + 1
