@@ -5,8 +5,10 @@
 The program is compiled for a Cortex-M3 with arm-none-eabi-gcc (Debian: gcc-arm-none-eabi, libnewlib-arm-none-eabi). The
 image is the one that `wb.motes.virtual(kind="cortex-m3")` runs: program, host link, radio, stack. The stack's greatest
 measured depth comes from motes that qemu-system-arm emulates. Its upper bound is the deepest path through the
-call graph, which has no cycles. The size of a list's entry is the difference between nodes with longer and shorter
-lists.
+call graph, which has no cycles. The size of a list's entry is computed from the sizes of two nodes, one of which has a
+longer list.
+
+"The definition file's sizes" are the capacities of a node's lists in c/tiny_diffusion.h, such as MAX_INTERESTS.
 """
 
 from __future__ import annotations
@@ -85,7 +87,10 @@ class Frame(NamedTuple):
 
 
 def compiled(folder: Path, with_program: bool = False) -> list[Path]:
-    """Compile the library, or the whole program with filters, at the definition file's sizes; return object files."""
+    """Compile the library with the definition file's sizes; return the paths of the object files in ``folder``.
+
+    ``with_program``: whether to compile the whole program with filters, not only the library.
+    """
     objects = []
     needed = (*NEEDED, "built_in") if with_program else NEEDED
     sources = [path for where in FOLDERS for path in sorted(where.glob("*.c")) if path.stem in needed]
@@ -101,7 +106,7 @@ def compiled(folder: Path, with_program: bool = False) -> list[Path]:
 
 
 def code_B() -> int:
-    """Return the library's bytes of code and constants, at the definition file's sizes."""
+    """Return the size of the library's code and constants in bytes, with the definition file's sizes."""
     with tempfile.TemporaryDirectory() as folder:
         objects = compiled(Path(folder))
         table = subprocess.run(["arm-none-eabi-size", *objects], capture_output=True, text=True, check=True).stdout
@@ -116,7 +121,10 @@ def frames() -> list[Frame]:
 
 
 def deepest_calls(has_filters: bool = False) -> list[str]:
-    """Return the functions of the call path that takes the most stack, followed by those of the deepest interrupt."""
+    """Return the names of the functions on the call path that takes the most stack, from "reset" on.
+
+    The path of the interrupt handler that takes the most stack follows.
+    """
     sizes, calls = _calls()
     if not has_filters:
         calls = {name: called.difference(WITHOUT_FILTERS) for name, called in calls.items()}
@@ -128,7 +136,7 @@ def deepest_calls(has_filters: bool = False) -> list[str]:
 
 
 def stack_bound_B(has_filters: bool = False) -> int:
-    """Return the upper bound of an image's stack depth in bytes, at the definition file's sizes."""
+    """Return the upper bound of an image's stack depth in bytes, with the definition file's sizes."""
     return _path_size_B(_calls()[0])(deepest_calls(has_filters)) + INTERRUPT_B
 
 
@@ -138,7 +146,7 @@ def _path_size_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
 
 @lru_cache(maxsize=1)
 def _reports() -> tuple[list[str], list[str]]:
-    """Compile library and program; return the compiler's report lines on stack frames, and those on calls."""
+    """Compile library and program; return (lines of the reports on stack frames, lines of the reports on calls)."""
     with tempfile.TemporaryDirectory() as folder:
         compiled(Path(folder), with_program=True)
         frames, calls = (
@@ -150,7 +158,7 @@ def _reports() -> tuple[list[str], list[str]]:
 
 @lru_cache(maxsize=1)
 def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
-    """Return (function -> bytes of its stack frame, function -> called functions) from the compiler's reports."""
+    """Return ({function: bytes of its stack frame}, {function: called functions}) from the compiler's reports."""
     _, lines = _reports()
     sizes, calls = {}, defaultdict(set)
     for line in lines:
@@ -164,7 +172,7 @@ def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
 
 
 def _name(title: str) -> str:
-    """Return a function's name, without its file and the optimizer's suffix."""
+    """Return a function's name from its title in a report: remove the file's name and the optimizer's suffix."""
     return title.rpartition(":")[2].partition(".")[0]
 
 
@@ -176,7 +184,7 @@ def _deepest(name: str, sizes: dict[str, int], calls: dict[str, set[str]], above
 
 
 def node_B(**defines: int) -> int:
-    """Return the bytes of a node, `struct diffusion`, compiled with these sizes."""
+    """Return the size of a node (`struct diffusion`) in bytes. ``defines``: sizes of lists, such as MAX_INTERESTS=5."""
     with tempfile.TemporaryDirectory() as folder:
         source, assembly = Path(folder) / "size.c", Path(folder) / "size.s"
         source.write_text('#include "diffusion.h"\nconst unsigned size_B = sizeof(struct diffusion);\n')
@@ -191,14 +199,17 @@ def node_B(**defines: int) -> int:
 
 
 def entry_B(name: str, message_B: int) -> int:
-    """Return the bytes of one more entry of a list; all other lists have the definition file's sizes."""
+    """Return the bytes that an entry of a list takes. All other lists have the definition file's sizes.
+
+    ``name``: C macro with the list's size, such as "MAX_INTERESTS". ``message_B``: largest size of a message in bytes.
+    """
     # Eight entries are measured, because structs are rounded up to whole words.
     more = {name: DEFAULTS[name] + 8, "MESSAGE_B": message_B}
     return (node_B(**more) - node_B(MESSAGE_B=message_B)) // 8
 
 
 def protocol_of(defines: dict[str, int], filters: tuple[Filter, ...] = ()) -> Diffusion:
-    """Return the protocol whose nodes have these sizes and filters."""
+    """Return a protocol whose nodes have these filters and list sizes; ``defines``: {C macro: size}."""
     profiles = {size: name for name, size in PROFILES.items()}
     sizes = {name.lower(): value for name, value in defines.items() if name != "MESSAGE_B"}
     profile = profiles[defines.get("MESSAGE_B", DEFAULTS["MESSAGE_B"])]
@@ -206,7 +217,7 @@ def protocol_of(defines: dict[str, int], filters: tuple[Filter, ...] = ()) -> Di
 
 
 def deepest_stack_B(protocol: Diffusion | wb.Flooding) -> int:
-    """Return the deepest stack of a protocol's motes, in bytes, where each subscribes, publishes and relays."""
+    """Return the greatest stack depth, in bytes, of four emulated motes that subscribe, publish and relay."""
     subscriptions = [wb.subscribe(node, f"TEMP GE {10 * node}", start_s=node / 10) for node in range(4)]
     publication = wb.publish("all", "TEMP IS 40, HUMIDITY IS 50", every_s=0.5, start_s=0.5)
     scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*subscriptions, publication], duration_s=4)
@@ -218,7 +229,7 @@ def deepest_stack_B(protocol: Diffusion | wb.Flooding) -> int:
 
 
 def print_images() -> None:
-    """Print the memory of images, and how much of their stack they use."""
+    """Print the memory of images with several sizes and filters, and the measured depths of their stacks."""
     if (reason := in_c.missing(in_c.CORTEX_M3)) is not None:
         print(f"images: {reason}")
         return
@@ -232,7 +243,7 @@ def print_images() -> None:
 
 
 def print_image(title: str, protocol: Diffusion | wb.Flooding) -> None:
-    """Print the memory of the image of a protocol's nodes."""
+    """Print the flash, RAM and measured stack depth of a protocol's image; ``title`` begins the line."""
     whole = in_c.footprint(protocol)
     print(
         f"an image, {title}: flash {whole.flash_B:,} B, RAM {whole.ram_B:,} B, {whole.stack_B:,} B of it "
@@ -241,7 +252,7 @@ def print_image(title: str, protocol: Diffusion | wb.Flooding) -> None:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the sizes of images, code, nodes and list entries, and the depths of stacks."""
     print_images()
     print(f"the library's code and constants: {code_B():,} B")
     for name, message_B in PROFILES.items():

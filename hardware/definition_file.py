@@ -32,12 +32,12 @@ _MATCHINGS = ("any", "strict", "two-way")  # in the order of enum diffusion_matc
 
 
 def sizes(protocol: Diffusion) -> dict[str, int]:
-    """Return the sizes that are compiled in, by their names in C."""
+    """Return {C macro: value} of the list sizes that are compiled into a node, such as {"MAX_INTERESTS": 5, ...}."""
     return protocol.sizes_in_c() or {}
 
 
 def settings(protocol: Diffusion) -> dict[str, int | float]:
-    """Return the settings with which a C node starts, by the names of `struct diffusion_settings`."""
+    """Return the settings with which a C node starts, as {field of `struct diffusion_settings`: value}."""
     return {
         "ttl": protocol.ttl,
         "max_repeats": protocol.max_repeats,

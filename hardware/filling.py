@@ -18,7 +18,7 @@ NOW_US = 3600 * 1000000
 
 
 def empty_node(settings):
-    """Return a node that has received nothing."""
+    """Return a node that has received no frame."""
     return DiffusionNode(1, Settings(settings), Stream(1))
 
 

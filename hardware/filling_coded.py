@@ -1,10 +1,10 @@
 """Fill the memory of a node of coded diffusion through its own interface: an event that it decodes.
 
 Theory of operation
-    A node receives coded packets until it has decoded an event; until a timer fires it keeps all rows. Decoding also
-    allocates temporary objects (the last frame and its message, the event's bytes and attributes). They exist at the
-    same time, so they are returned with the node. The time is an hour after the start, because on a mote
-    integers above 2^30 take memory of their own.
+    A node receives coded packets until it has decoded an event. The node stores all rows of the decoder's matrix until
+    a timer fires. Decoding also allocates temporary objects: the last frame and its message, the event's bytes and
+    attributes. These objects are returned with the node, because a mote stores all of them at the same time. The time
+    is an hour after the start, because on a mote integers above 2^30 take memory of their own.
 
 This file runs on a mote (hardware/memory.py).
 """
@@ -21,7 +21,7 @@ TEMP = 51
 
 
 def empty_node(settings):
-    """Return a node with a subscription that has received nothing."""
+    """Return a node that has a subscription and has received no frame."""
     node = CodedDiffusionNode(1, Settings(settings), Stream(1))
     node.start(NOW_US)
     node.subscribe((Attribute(TEMP, GE, 2500),), NOW_US)
@@ -29,7 +29,7 @@ def empty_node(settings):
 
 
 def decoding_node(settings, payload_B):
-    """Return a list: a node that has decoded an event of `payload_B` bytes, and decoding's temporary objects."""
+    """Return [node, temporary objects of decoding...]; the node has decoded an event of `payload_B` bytes."""
     node = empty_node(settings)
     generation_size, order = settings["generation_size"], settings["field"]
     attributes = with_payload((Attribute(TEMP, IS, 2600),), bytes([index & 255 for index in range(payload_B)]))

@@ -1,4 +1,4 @@
-"""MicroPython on this computer: run a Python program in its interpreter under Node.js, in a separate process.
+"""MicroPython on this computer: run Python source in the MicroPython interpreter, in a process of Node.js.
 
 The interpreter is the npm package that hardware/virtual names and `make setup` installs. It is a 32-bit machine with a
 heap that grows, so a memory budget is checked by measuring the allocated bytes (`measure`).
@@ -27,15 +27,19 @@ def why_missing() -> str | None:
 
 
 def run(files: Mapping[str, bytes], *pieces: str, timeout_s: float = 600) -> subprocess.CompletedProcess[str]:
-    """Run pieces of source one after the other in an interpreter that has these files; stdout is what they print.
+    """Run pieces of Python source one after the other in a new interpreter; return the completed process.
 
-    The return code is 1 if a piece raised: its traceback is in stderr.
+    ``files``: {path: bytes} of the files that the pieces can import. The process's stdout contains their output. If a
+    piece raises an exception, the return code is 1 and the traceback is in stderr.
     """
     return _run(files, pieces, False, timeout_s)
 
 
 def measure(files: Mapping[str, bytes], pieces: Iterable[str], timeout_s: float = 600) -> list[int]:
-    """Return the bytes allocated after each piece, without garbage. Raises RuntimeError if one raised or printed."""
+    """Run pieces of Python source, as `run`; return the allocated bytes, without garbage, after each piece.
+
+    Raises RuntimeError if a piece raises an exception or prints.
+    """
     pieces = list(pieces)
     process = _run(files, pieces, True, timeout_s)
     allocated_B = process.stdout.split()

@@ -3,10 +3,11 @@
     .venv/bin/python hardware/memory.py
 
 Theory of operation
-    The program of `workbench.motes.program`, compiled with mpy-cross, is loaded file by file into MicroPython on node,
-    a machine of 32 bits like most motes; after each file the allocated bytes are counted without garbage. Then a node
-    is filled through its own interface (filling.py). The size of an entry is the difference between two nodes that
-    received the same messages: one with the setting at its default, one with 1. All other sizes are 1.
+    The program of `workbench.motes.program` is compiled with mpy-cross and loaded file by file into MicroPython on
+    Node.js, a machine of 32 bits like most motes. After each file the allocated bytes are counted without garbage. Then
+    a node is filled through its own interface (filling.py). The size of a list's entry is computed from two nodes that
+    received the same messages: in one the list has its default size, in the other it has 1 entry. In both, all other
+    lists have 1 entry.
 
     Coded diffusion is measured at its maximum (filling_coded.py): with a decoded event that is kept for its timer, and
     all temporary objects of decoding.
@@ -79,7 +80,7 @@ SIZES = ("max_interests", "max_gradients", "max_reinforcements", "max_data", "ma
 
 
 class Loaded(NamedTuple):
-    """A file of the program: its size compiled, and the bytes of heap that importing it takes."""
+    """A file of the program: the size of its bytecode, and the heap that importing the file takes, both in bytes."""
 
     name: str
     size_B: int
@@ -87,7 +88,7 @@ class Loaded(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A size of Diffusion: its default, and the bytes of heap that one entry takes."""
+    """A setting of Diffusion for the size of a list: its default, and the bytes of heap that an entry takes."""
 
     name: str
     default: int
@@ -95,13 +96,13 @@ class Setting(NamedTuple):
 
 
 def mote_files() -> dict[str, bytes]:
-    """Return the program's compiled files by their path on the mote."""
+    """Return {path on the mote: bytes} for the program's compiled files."""
     return dict(program_files(BOARD, compiled=True))
 
 
 @lru_cache
 def loaded_files(loaded: tuple[str, ...] = LOADED) -> tuple[Loaded, ...]:
-    """Return name, size and heap use of each file of a list, loaded in that order."""
+    """Load files in the order of the list; return the name, size and heap use of each file."""
     files = mote_files()
     names = [name for name in loaded if f"{name}.mpy" in files]
     modules = [name.replace("/", ".") for name in names]
@@ -114,7 +115,11 @@ def loaded_files(loaded: tuple[str, ...] = LOADED) -> tuple[Loaded, ...]:
 
 
 def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filling") -> list[int]:
-    """Return the bytes of nodes, each given as a call of a function in filling.py: "full_node(max_data=5)"."""
+    """Return the bytes of heap that each node takes.
+
+    ``nodes``: calls that make the nodes, as source, such as "full_node({...})". ``loaded``: files to load before.
+    ``filling``: module with the called functions, "filling" or "filling_coded".
+    """
     files = mote_files() | dict([compile_file("filling.py", HERE / f"{filling}.py")])
     modules = ", ".join(file.name.replace("/", ".") for file in loaded_files(loaded))
     # One interpreter for each: the collector may keep a node alive to which an old value on the stack still points.
@@ -124,7 +129,7 @@ def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filli
 
 
 def settings_table() -> list[Setting]:
-    """Return the default and the bytes per entry of each setting in SIZES."""
+    """Return the default, and the bytes of heap for each entry, of the settings in SIZES."""
     default = Diffusion().settings
     lean = dict.fromkeys(SIZES, 1)
     variants = [lean, *(lean | {name: default[name]} for name in SIZES)]
@@ -136,7 +141,10 @@ def settings_table() -> list[Setting]:
 
 
 def totals_B() -> dict[str, int]:
-    """Return the bytes of program and node: empty, in use and full with default sizes, and full with SMALLER sizes."""
+    """Return {state of the node: bytes of heap that program and node take together}.
+
+    The states are empty, in use and full with default list sizes, and full with SMALLER list sizes.
+    """
     program = sum(file.heap_B for file in loaded_files())
     empty, used, full, smaller = nodes_B(
         *(f"{state}_node({Diffusion().on_a_mote()})" for state in ("empty", "used", "full")), full_node(SMALLER)
@@ -150,7 +158,11 @@ def totals_B() -> dict[str, int]:
 
 
 def coded_totals_B(order: int = 256) -> dict[str, int]:
-    """Return the bytes of program and node of coded diffusion: empty, and with an event of each shape in DECODED."""
+    """Return {state of a node of coded diffusion: bytes of heap that program and node take together}.
+
+    The states are empty, and an event decoded, for each (generation size, bytes of payload) in DECODED. ``order`` is
+    the number of elements of the finite field.
+    """
     program = sum(file.heap_B for file in loaded_files(LOADED_CODED))
     calls = [f"empty_node({CodedDiffusion().on_a_mote()})"]
     for size, payload_B in DECODED:
@@ -162,7 +174,7 @@ def coded_totals_B(order: int = 256) -> dict[str, int]:
 
 
 def estimator_B(neighbors: int = 20) -> tuple[int, float]:
-    """Return the bytes of the estimator of link qualities, and those for each neighbor."""
+    """Return (bytes of heap of the link estimator without neighbors, additional bytes for each neighbor)."""
     module = "workbench.protocols.link_estimator"
     loaded = "; ".join(f"import {file.name.replace('/', '.')}" for file in loaded_files())
     fill = f"for n in range({neighbors}):\n for k in range(12): estimator.receive(n, bytes((0xBE, k, 0)))"
@@ -176,7 +188,7 @@ def full_node(settings: dict[str, int]) -> str:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the tables of files, settings and nodes."""
     missing = interpreter.why_missing()
     if missing:
         sys.exit(missing)

@@ -48,7 +48,10 @@ def scenario(seed: int = 7) -> Any:
 
 
 def sweep() -> Any:
-    """Return the demo's sweep: delivery for several limits of the loss on usable links, with and without retries."""
+    """Return the demo's sweep: several limits of loss above which a neighbor is ignored, with and without retries.
+
+    Each combination runs with six seeds.
+    """
     return wb.Sweep(
         scenario(),
         over={
@@ -101,8 +104,8 @@ def next_steps(out: Path) -> list[tuple[str, str]]:
 def _command_name() -> str:
     """Return the command that starts the program `workbench`, for texts that suggest a next step.
 
-    The result is the program's path if the program runs this demo, because it may not be on the PATH. Otherwise the
-    result is "workbench".
+    If `workbench` runs this demo, return its path, because the program may not be on the PATH. Otherwise return
+    "workbench".
     """
     program = Path(sys.argv[0])
     if program.name != "workbench":

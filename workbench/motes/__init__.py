@@ -89,7 +89,7 @@ class Motes:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Stop the motes after a run, if a subclass wants that. This base class leaves them running."""
+        """Clean up after a run. This base class leaves the motes running; a subclass may stop them."""
 
     def play(self, scenario: Any, progress: Callable[[float], None] | None = None) -> Any:
         """Run a scenario on these motes; return a `LiveRun`, which is still in progress.
@@ -218,10 +218,11 @@ class VirtualMotes(Motes):
             self._running_rack().restart(self._rack_index(node))
 
     def memory(self) -> Memory:
-        """Return the memory in use of each mote (bytes), and the resident size of the MicroPython motes' process.
+        """Return the bytes of memory that each mote uses, and the resident size of the MicroPython motes' process.
 
-        The memory in use is a MicroPython mote's heap, a C process's variables, or a Cortex-M3's variables and deepest
-        stack so far. Motes in C are queried over their lines, so their value is None while a run uses them.
+        A MicroPython mote's memory in use is its heap, and a C process's is its variables. A Cortex-M3's is its
+        variables and the deepest stack so far. The value of a mote in C is None during a run, because the run uses the
+        line over which the mote would be queried.
         """
         rss_B, heaps = self._running_rack().memory() if self._rack_nodes or not self._processes else (0, {})
         allocated_B: dict[int, int | None] = {self._rack_nodes[index]: used_B for index, used_B in heaps.items()}
@@ -297,7 +298,7 @@ def _most_subscriptions(scenario: Any) -> int:
 
 
 def _ask_memory(url: str) -> int | None:
-    """Return a mote's memory in use in bytes, or None if it does not answer. Requires that no run uses the mote."""
+    """Return the bytes of memory that a mote uses, or None if it does not answer. No run may be using the mote."""
     with suppress(LinkError), Mote(url) as mote:
         return mote.allocated_B()
     return None

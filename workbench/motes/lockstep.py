@@ -91,8 +91,8 @@ class LockstepNode(Node):
     def subscribe(self, attributes: Any, now: int, expires_s: float | None = None, match_all: bool = False) -> Any:
         """Subscribe to ``attributes`` on the mote, at ``now`` µs; return a `RemoteSubscription`.
 
-        ``expires_s`` is the duration of the subscription; None: until it is ended. ``match_all`` permits a subscription
-        that matches every publication.
+        ``expires_s`` is the duration of the subscription in s; None: until `unsubscribe`. ``match_all`` permits a
+        subscription that matches every publication.
         """
         attribute_bytes = messages.encode_attribute_list(tuple(attributes))
         duration_s = -1.0 if expires_s is None else float(expires_s)

@@ -59,12 +59,12 @@ def sources(board: str, protocols: Iterable[Any] = ()) -> list[tuple[str, Path]]
 
 
 def _empty_package_files(board: str, files: list[tuple[str, Path]]) -> list[File]:
-    """Return the files to add for ``board`` "process": an empty ``__init__.py`` for each package; [] for other boards.
+    """Return an empty ``__init__.py`` for each package in ``files`` if ``board`` is "process", else [].
 
-    ``files`` are all other files, each (path on the mote, path on this machine).
+    ``files`` are all other files of the program, each (path on the mote, path on this machine).
 
-    The program for "process" runs on CPython, which would prefer an installed package of the same name to a folder
-    without the file.
+    The program for "process" runs on CPython. Without an ``__init__.py`` in a package's folder, CPython would import an
+    installed package of the same name instead.
     """
     packages = {name.partition("/")[0] for name, _ in files if "/" in name} if board == "process" else set()
     return [(f"{package}/__init__.py", b"") for package in sorted(packages)]
@@ -108,7 +108,7 @@ def _file_of(module: str) -> Path | None:
 
 
 def _add_imports(path: Path, modules: dict[str, Path], name: str = "workbench") -> None:
-    """Add to ``modules``, {name: path}, what a file imports from the workbench or its own package.
+    """Add to ``modules``, {name: path}, the modules that a file imports from the workbench or from its own package.
 
     Imports within functions count, too. ``name`` is the file's module name; the files of `hardware/mote` are not
     modules of a package and use the default.

@@ -17,7 +17,7 @@ Views of a sweep's table::
     equal_coverage_savings(table, ...)    the cost that protocols save if all reach the same coverage
     sweep_chart(table, y)                 a metric against a parameter
     cost_chart(table)                     the cost against the coverage
-    line_chart(series, ...)               a static chart of any numbers, with confidence bands
+    line_chart(series, ...)               a chart of any numbers, with confidence bands
 
 View of a stream of readings::
 

@@ -88,9 +88,10 @@ def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT)
 
 
 def _paths_of(run: Any, rows: Columns, delivered: np.ndarray) -> list[list[int]]:
-    """Return for each delivery the index of its message among the paths that a player can draw, or an empty list.
+    """Return for each delivery a list with the index of its message in ``see(run).paths.paths``.
 
-    ``delivered``: positions among the rows "delivered" of the trace.
+    The list is empty if a player cannot draw the path of the message. ``delivered``: for each delivery its position
+    among the rows "delivered" of the trace.
     """
     path_of = {frame: index for index, path in enumerate(see(run).paths.paths) for frame in path.frames}
     names, origins, sequences = rows.columns("delivered", "message", "origin", "sequence")

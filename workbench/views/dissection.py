@@ -31,7 +31,7 @@ _STYLE = f"""<style>
 
 
 class ByteRange(NamedTuple):
-    """A range of bytes, from the end of the previous range up to, not including, ``end``. ``title``: its tooltip."""
+    """A range of bytes that begins at the end of the previous range; ``end`` is exclusive. ``title``: its tooltip."""
 
     end: int
     colour: str

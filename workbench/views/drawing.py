@@ -231,7 +231,13 @@ class Drawing:
         width: float = 1.0,
         tooltip: str = "",
     ) -> None:
-        """Add a marker: "circle", "square", "triangle", "diamond" or "x". ``tooltip``: text shown on hovering."""
+        """Add a marker centered at (x, y).
+
+        kind: "circle", "square", "triangle", "diamond" or "x".
+        radius: about half of the marker's size, in px.
+        stroke, width: colour and width in px of its outline; an "x" has no outline.
+        tooltip: text shown on hovering; an "x" has no tooltip.
+        """
         if kind == "circle":
             self.circle(x, y, radius, fill=fill, stroke=stroke, width=width, tooltip=tooltip)
         elif kind == "x":
@@ -262,7 +268,7 @@ class Drawing:
             self.items.append(Circles(centers, radius, **look))
 
     def polygons(self, corners: np.ndarray, **look: Any) -> None:
-        """Add polygons, as `Polygons`; ``corners``: shape (polygons, corners of each, 2); ``look``: their style."""
+        """Add polygons with equally many corners; ``corners``: shape (polygons, corners, 2); ``look``: their style."""
         if len(corners):
             self.items.append(Polygons(corners, **look))
 
@@ -293,7 +299,7 @@ class Drawing:
         width: float = 1.0,
         opacity: float = 1.0,
     ) -> None:
-        """Add a `marker` at each position in ``centers``, shape (markers, 2)."""
+        """Add a `marker` at each position in ``centers``, shape (markers, 2); the markers have no tooltips."""
         style: dict[str, Any] = {"fill": fill, "stroke": stroke, "width": width, "opacity": opacity}
         if kind == "circle":
             self.circles(centers, radius, **style)

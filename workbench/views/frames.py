@@ -134,10 +134,11 @@ def _omission_note(plural: str, drawn_count: int, total: int) -> tuple[str, ...]
 
 
 def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
-    """Return (the index of each row's look, the looks); ``rows``: rows of the trace about sent frames.
+    """Return (for each sent frame the index of its look, the looks).
 
     A look is a style (`layers.Look`). Each kind of message has a look for its broadcast frames and a look for its
-    unicast frames. ``quiet``: names of the messages that are drawn faintly.
+    unicast frames. ``rows``: the rows of the trace with sent frames. ``quiet``: names of the messages that are drawn
+    faintly.
     """
     columns = recorded.columns
     frame_kinds = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
@@ -182,9 +183,9 @@ def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple
 
 
 def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
-    """Return for each row of the trace in ``rows`` the message that its frame carries; int32, shape (rows,).
+    """Return for each row of the trace in ``rows`` the index in ``paths.paths`` of the message that its frame carries.
 
-    A message is given by its index in ``paths.paths``; -1 if the frame belongs to none of these messages.
+    The index is -1 if ``paths`` does not contain the message. The result is int32, shape (rows,).
     """
     frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
     message_codes = {name: code for code, name in enumerate(columns.words["message"])}

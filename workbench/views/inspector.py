@@ -163,9 +163,10 @@ def _cell_text(layer: Layer, name: str, form: str, row: int) -> str:
 
 
 def write(value: float, how: str) -> str:
-    """Return a number as text. ``how``: a format of `layers.Section`, such as "time" for µs, which become s.
+    """Format a number for a table of the inspector.
 
-    The player has the same rules, in ``words.js``.
+    ``how``: a format of `layers.Section`; with "time", 1500000 (µs) becomes "1.500 s". ``words.js`` has the same rules
+    for the player.
     """
     if how == "node":
         return "–" if value < 0 else f"{value:.0f}"

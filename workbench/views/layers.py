@@ -208,7 +208,7 @@ class Layer:
         return len(self.table["from_us"])
 
     def whole(self) -> Layer:
-        """Return this layer with the texts of its rows, which are computed now if they were postponed."""
+        """Return this layer with the texts of its rows; compute them now if `add_texts` postponed them."""
         return self if self.add_texts is None else self.add_texts()
 
     def column(self, name: str) -> np.ndarray:
@@ -299,7 +299,7 @@ class Recorded:
 def table(rows: int = 0, /, **columns: Any) -> Table:
     """Return a layer's table with these columns, each converted to its type in `COLUMNS`, sorted by ``from_us``.
 
-    A missing column ``from_us`` or ``until_us`` is 0 in all rows. ``rows``: the number of rows, needed only then.
+    If ``from_us`` or ``until_us`` is not given, it is 0 in all rows; ``rows`` must then be the number of rows.
     """
     arrays = {name: np.asarray(column, COLUMNS[name][0]) for name, column in columns.items()}
     for name in ("from_us", "until_us"):
@@ -312,7 +312,7 @@ def table(rows: int = 0, /, **columns: Any) -> Table:
 
 
 def select(source: Table, rows: np.ndarray) -> Table:
-    """Return a table with only some of its rows. ``rows`` are their indices, or a mask."""
+    """Return the table with only the given rows. ``rows``: their indices, or a boolean mask."""
     return {name: column[rows] for name, column in source.items()}
 
 
@@ -330,10 +330,10 @@ def tuples(source: Table, *names: str, rows: np.ndarray | slice = slice(None)) -
 
 
 def as_spans(kind: Any, source: Table, words: Sequence[str] = (), rows: np.ndarray | slice = slice(None)) -> list[Any]:
-    """Return rows of a table as named tuples of the type ``kind``, whose fields are names of columns.
+    """Return rows of a table as a list of named tuples of the type ``kind``; its fields are names of columns.
 
-    ``rows``: which rows, by default all. The columns ``key`` and ``text`` are indices into ``words``; the tuples
-    contain the words.
+    rows: indices, a mask or a slice of the rows; by default all rows.
+    words: texts. The columns ``key`` and ``text`` contain indices into this list; the tuples contain the texts.
     """
     column_values = []
     for name in kind._fields:

@@ -125,7 +125,7 @@ def thinned(plan: Layout, links_per_node: int) -> Layout:
 
 
 def hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
-    """Return the number of hops to ``sink`` for each node that can reach it.
+    """Return {node: number of hops to ``sink``} for each node that can reach the sink.
 
     Only links with a delivery ratio of at least `USABLE` count.
     """

@@ -61,7 +61,8 @@ def load_map(
         also have a column "scenario", or the ends of the band in two columns, such as "sent_low" and "sent_high".
     metric: name of the column with the loads.
     dark: draw for a dark background.
-    subject: what the loads are of (`Chart.subject`), such as a run; "": nothing is selected together with this map.
+    subject: key of the run or sweep that the loads describe (`Chart.subject`). Charts and players with the same key
+        share the user's selection; "" means that this map shares its selection with no other chart.
     Raises ParameterError for a missing column, or for nodes that the topology lacks.
     """
     load_table = _average_over_runs(loads, "node", metric, "load_map")
@@ -96,7 +97,7 @@ def latency_chart(
     height: int = 380,
     dark: bool = False,
 ) -> Drawing:
-    """Draw percentiles of the latency: x is a percentage of the deliveries, y the latency that these do not exceed.
+    """Draw the distribution of latency: x is a percentage p, y the latency that p % of the deliveries do not exceed.
 
     A line is the mean over runs; the band around the line contains nine of ten runs.
 
@@ -136,9 +137,9 @@ def latency_chart(
 
 
 def _average_over_runs(loads: Any, key: str, metric: str, view: str) -> pd.DataFrame:
-    """Return a pandas table sorted by the column ``key``: the mean of a metric over runs, 5th and 95th percentile.
+    """Return a pandas table with the mean of a metric over runs and its 5th and 95th percentiles, sorted by ``key``.
 
-    The table has the columns "node", "sent", "sent_low" and "sent_high" if ``key`` is "node" and ``metric`` is "sent".
+    If ``key`` is "node" and ``metric`` is "sent", the columns are "node", "sent", "sent_low" and "sent_high".
     ``view``: name of the calling function, for error messages. Raises ParameterError for a missing column.
     """
     if {"scenario", key, metric} <= set(loads.columns):

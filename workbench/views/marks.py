@@ -144,9 +144,10 @@ def _group_rows(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
 
 
 def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """Return a list of (colour, indices of the entries of ``weight`` in that colour), in order of ascending weight.
+    """Group rows by the colour in which they are drawn: return a list of (colour, positions in ``weight``).
 
-    The colours come from the layer's scale. If it has no scale, all entries have the colour of ``look``, a style.
+    ``weight``: a number from 0 to 1 for each row. The layer's scale assigns it a colour; the list is in order of
+    ascending weight. If the layer has no scale, all rows have the colour of ``look``.
     """
     if layer.scale is None:
         return [(look.colour, np.arange(len(weight)))]
@@ -223,7 +224,10 @@ class LayerScene(Scene):
         return max(look.size * self.diameter, PEN * look.least)
 
     def _line_width(self, look: Look) -> float:
-        """Return the width in px of lines of a style (``look``); a ``size`` of 1 or more means the minimum width."""
+        """Return the width in px of lines of a style (``look``).
+
+        If ``look.size`` is 1 or more, it is not a line width, and lines have the minimum width.
+        """
         return max(look.size * self.diameter if look.size < 1 else 0.0, PEN * look.least)
 
     def _indices_of(self, group: Group, name: str = "node") -> np.ndarray:
@@ -244,7 +248,9 @@ class LayerScene(Scene):
         ), line_rows
 
     def _centers_by_colour(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield (colour, centers in px of the nodes drawn in it, shape (nodes, 2)) for each colour of a group.
+        """Yield (colour, centers of the nodes drawn in this colour) for each colour of a group.
+
+        Centers are in px, shape (nodes, 2).
 
         Rows about nodes that are not in the layout are left out.
         """
@@ -254,7 +260,7 @@ class LayerScene(Scene):
             yield colour, self._positions_of(node_indices[node_rows[shade_rows]])
 
     def _avoid_lines(self, ends: np.ndarray) -> None:
-        """Add nine points of each line to ``band``, the points that names of nodes should not cover.
+        """Add nine points of each line to ``band``, so that names of nodes avoid the lines.
 
         ``ends``: x0, y0, x1, y1 of each line in px.
         """
@@ -416,7 +422,7 @@ class LayerScene(Scene):
     def _write_texts(self, groups: list[Group]) -> None:
         """Write labels and the names of marked nodes, such as sinks, where they cover as little as possible.
 
-        ``groups``: the groups with the mark "label". Many labels or many names are left out.
+        ``groups``: the groups with the mark "label". If the labels or the names are too many, none of them is written.
         """
         labels_of_node: dict[int, list[str]] = {}
         # Labels that the player draws below a node come first, so that its number precedes its key.

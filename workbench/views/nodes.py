@@ -33,7 +33,8 @@ HAS_FILTER = Look("has a filter", palette.CODED, 1.8, 13, 1.6, is_dashed=True)
 def node_layers(recorded: Recorded) -> list[Layer]:
     """Return the layers of nodes: their roles, nodes with filters, subscriptions, and kinds of motes.
 
-    The last two are not drawn on the map; they are tables of the inspector, which shows the state of one node.
+    Subscriptions and kinds of motes are not drawn on the map. They are tables of the inspector, which shows the state
+    of one node.
     """
     columns, duration_us = recorded.columns, recorded.duration_us
     subscriptions, subscription_texts = subscribed(columns, duration_us)
@@ -62,9 +63,10 @@ def node_layers(recorded: Recorded) -> list[Layer]:
 
 
 def filtering(protocol: Any, duration_us: int) -> Table:
-    """Return a layer's table with a row for each node that a filter of the protocol lists; each lasts the whole run.
+    """Return a layer's table with a row for each node that has a filter of the protocol.
 
-    Filters at all nodes do not list nodes, so they are left out. ``duration_us``: length of the run in µs.
+    Only filters at listed nodes count; filters at all nodes are left out. Each row lasts for the whole run.
+    ``duration_us``: length of the run in µs.
     """
     filters = protocol.parts() if hasattr(protocol, "parts") else []
     nodes = sorted({node for node_filter in filters for node in node_filter.at or ()})
@@ -72,10 +74,10 @@ def filtering(protocol: Any, duration_us: int) -> Table:
 
 
 def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[str]]:
-    """Return (a table with the kind of mote on which each node runs, the names of these kinds).
+    """Return (a layer's table with a row for each node, the names of the kinds of motes that nodes run on).
 
-    ``kinds``: {node: name of the kind}. In the table, ``text`` is the index of the node's kind in the list of names.
-    Each row lasts for the whole run, ``duration_us``.
+    ``kinds``: {node: name of its kind}. In the table, ``text`` is the index of the node's kind in the list of names.
+    Each row lasts for the whole run. ``duration_us``: length of the run in µs.
     """
     kind_names = sorted(set(kinds.values()))
     until_us = np.full(len(kinds), duration_us)
@@ -141,7 +143,7 @@ def publishing(columns: Columns, duration_us: int) -> Table:
 def holding(columns: Columns, duration_us: int) -> Table:
     """Return a table of the intervals in which nodes, other than sinks, hold an event (a publication).
 
-    A node counts as holder of an event until the origin of the event makes its next event.
+    A node counts as holder of an event until the event's origin, the node that made it, makes its next event.
     """
     held_rows = columns.where(event="held")
     sinks = np.unique(columns["node"][columns.where(event="subscribed")])

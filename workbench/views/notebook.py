@@ -38,7 +38,10 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
 
 
 def dissect_if_small(run: Any) -> Any:
-    """Return the dissected first frames of a small run; for a large run, return only a note on how to get them."""
+    """Return the bytes and fields of the first frames of a run, as `dissect_first` does.
+
+    For a large run, return only a note on how to get them.
+    """
     from workbench.views.player.dissections import dissect_first
 
     return dissect_first(run, quick=True)
@@ -111,7 +114,7 @@ def show_live(run: Any) -> None:
 def _problem_sentences(run: Any) -> list[str]:
     """Return the newest problems of a run on motes as sentences, at most `MOST_NOTES`.
 
-    If the run ended early, another sentence at the begin of the list states when.
+    If the run ended early, the list begins with a further sentence that states when.
     """
     end_sentences = (
         [f"The run ended early, at {run.now_s:g} s."] if not run.is_running and run.error is not None else []
@@ -129,9 +132,9 @@ def _follow_run(run: Any) -> None:
 
 
 def _update_players(run: Any, now_s: float | None) -> None:
-    """Send the run's newest state to all players of this run; a player that fails is not updated again.
+    """Send the run's newest state to all players of this run.
 
-    The error of a player that fails is printed.
+    If updating a player fails, print the error and never update this player again.
 
     ``now_s``: the current time of a run in progress; None after its end.
     """

@@ -73,7 +73,10 @@ def ink_on(colour: str) -> str:
 
 
 def rank_colour(share: float) -> str:
-    """Return the colour of a node that decodes. ``share``: the rank of its decoder / the generation size, 0 to 1."""
+    """Return the colour of a node that decodes coded packets.
+
+    ``share``: the rank of its decoding matrix divided by the generation size, 0 to 1.
+    """
     return blend(RANK_LOW, RANK_HIGH, min(max(share, 0.0), 1.0))
 
 

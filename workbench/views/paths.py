@@ -33,9 +33,10 @@ LOOKS = (
 
 
 def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]:
-    """Return (the publications whose paths can be drawn, a list with the layer of these paths).
+    """Return (the publications whose paths can be drawn, [the layer of these paths]).
 
-    ``recorded``: the run and its trace; ``sent``: the frames of this trace. Without publications, the list is empty.
+    The list is empty if the run has no publications. ``recorded``: the run and its trace. ``sent``: the frames of this
+    trace.
     """
     columns = recorded.columns
     originated_rows = columns.where(event="originated")
@@ -77,9 +78,9 @@ def _message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarra
 
 
 def _count_drawn(path: np.ndarray, paths: int) -> int:
-    """Return the number of publications whose paths are drawn; the paths of all later publications are omitted.
+    """Return the number n of publications to draw: the first n; the paths of all later publications are omitted.
 
-    The number is at least 1 and at most `MOST_PATHS`. Two or more paths have at most `MOST_ROWS` rows in total.
+    n is at least 1 and at most `MOST_PATHS`. If n is 2 or more, the n paths have at most `MOST_ROWS` rows in total.
 
     ``path``: for each row of the layer of paths, the index of its publication. ``paths``: number of publications.
     """
@@ -92,9 +93,12 @@ def _collect_steps(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays with an entry for each hop, delivery and drop of a publication.
 
-    The arrays are: the row of the trace, the index of its style in `LOOKS`, and the index of the publication in
-    ``originated``, the rows at which publications were made. ``carriers``: for each message name of the trace, whether
-    its messages carry publications. ``sent``: the frames.
+    The arrays contain: the row of the trace; the index in `LOOKS` of the style in which this row is drawn; the index of
+    its publication in ``originated``.
+
+    originated: rows of the trace in which publications were made, one for each publication.
+    carriers: for each message name of the trace, whether messages of this name carry publications.
+    sent: the frames sent in the run.
     """
     rows_of_kind = (
         _find_hops(columns, carriers, sent),

@@ -167,9 +167,10 @@ def _draw_discs(centers: np.ndarray, item: Circle | Circles, pens: Pens) -> None
 
 @cache
 def _font_files() -> tuple[Any, str, str]:
-    """Return (the folder of the font files, Pillow's font, DejaVu Sans). The folder exists until it is not referenced.
+    """Return (a temporary folder, path of Pillow's font in it, path of DejaVu Sans in it).
 
-    matplotlib orders the fonts of a PDF by their paths, so both are stored in the same folder.
+    The folder is deleted with its Python object. matplotlib orders the fonts of a PDF by their paths. Both fonts are in
+    the same folder, so the order is always the same.
     """
     folder = tempfile.TemporaryDirectory(prefix="workbench-fonts-")
     own_font, wide_font = (FilePath(folder.name, name) for name in ("Aileron.ttf", "DejaVuSans.ttf"))

@@ -70,7 +70,10 @@ def _notes_html(picture: Picture) -> str:
 
 
 def _summarize(graph: nx.Graph, plan: Layout) -> str:
-    """Return a summary of a network: its size, links with delivery ratios, neighbors, area, and separate parts."""
+    """Return a text with the number of nodes, links and neighbors, the delivery ratios, and the area of a network.
+
+    If the network is not connected, the text also states the number of its components.
+    """
     area = f"{np.ptp(plan.x_m):,.4g} × {np.ptp(plan.y_m):,.4g} m"
     pdr = np.stack([plan.links["pdr_ab"], plan.links["pdr_ba"]])
     delivers = pdr > 0
@@ -160,7 +163,7 @@ class Picture(Scene):
             self.entries.append(Sample("node", NODE_LOOK))
 
     def _draw_dots(self, look: Look, node_indices: np.ndarray) -> None:
-        """Draw nodes as dots of one colour, and add a dot to the legend. If the nodes are many, draw only every n-th.
+        """Draw nodes as dots of one colour, and add a dot to the legend. Draw at most `MOST_DOTS`, every n-th node.
 
         ``look``: the style of the dots. ``node_indices``: indices of the nodes in the layout. A dot is a line of length
         0 with round ends, which is quicker to draw than a circle.

@@ -48,7 +48,8 @@ def hop_layer(columns: Columns, duration_us: int) -> Layer:
 def reach_curves(recorded: Recorded) -> list[Curves]:
     """Return a list with one chart: the percentage of nodes, other than sinks, that hold the newest event.
 
-    With several publishers, the percentage is the mean over their newest events. Return [] if no node holds an event.
+    If the run has several publishers, each has a newest event, and the chart shows the mean over these events. Return
+    [] if no node holds an event.
     """
     columns, duration_us = recorded.columns, recorded.duration_us
     held_intervals = holding(columns, duration_us)

@@ -131,10 +131,10 @@ def overlaps(
 
 
 def without(table: Table, outages: Table) -> Table:
-    """Cut the times at which a node was down out of the intervals of its rows; sort the rows by ``from_us``.
+    """Remove the outages of each node from the intervals of the rows about this node; sort the rows by ``from_us``.
 
-    outages: a table with the columns node, from_us and until_us. A row whose interval contains an outage becomes two
-        rows.
+    A row whose interval contains an outage becomes two rows, before and after it. ``outages``: a table with the columns
+    node, from_us and until_us.
     """
     by_node = lexsort((outages["from_us"], outages["node"]))
     node, down_us, up_us = (outages[name][by_node] for name in ("node", "from_us", "until_us"))
@@ -173,10 +173,10 @@ def within(table: Table, duration_us: int) -> Table:
 
 
 def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
-    """Return the indices of at most ``most`` rows, ascending: every n-th row, and more of the important rows.
+    """Select at most ``most`` rows, with preference for important rows; return their indices, ascending.
 
-    ``is_vital``: for each row, whether it is important. At most five sixths of the returned rows are important ones;
-    the rest are every n-th of the other rows.
+    ``is_vital``: for each row, whether it is important. If the rows are more than ``most``, important rows get up to
+    five sixths of the selection and other rows the rest. Of each kind every n-th row is selected.
     """
     if len(is_vital) <= most:
         return np.arange(len(is_vital))
@@ -189,10 +189,10 @@ def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
 
 
 def thinned(table: Table, most: int, plural: str) -> tuple[Table, tuple[str, ...]]:
-    """Return (the table, reduced to at most ``most`` rows; a tuple with a sentence about omitted rows).
+    """Reduce a table to at most ``most`` rows, every n-th; return (the table, a tuple with a note on omitted rows).
 
-    A table with more rows is reduced to every n-th row. Otherwise it is unchanged, and the tuple is empty. ``plural``:
-    noun for the rows in the sentence, such as "deliveries".
+    If the table has at most ``most`` rows, it is unchanged and the tuple is empty. ``plural``: noun for the rows in the
+    note, such as "deliveries".
     """
     row_count = len(table["from_us"])
     if row_count <= most:

@@ -121,7 +121,7 @@ def _match_elements(elements: Sequence[str], all_elements: Sequence[str]) -> lis
 
 
 def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest subsequence of the pairs whose second numbers ascend."""
+    """Return the longest subsequence of ``pairs`` in which the second numbers of the pairs ascend."""
     ascent_ends: list[int] = []  # the smallest last number of an ascent of each length
     end_indices: list[int] = []  # the index of the pair with that number
     previous_indices: list[int] = []
@@ -142,11 +142,13 @@ def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def _insert_step(
     all_elements: Sequence[str], spans: Sequence[Spans], elements: Sequence[str], matches: Sequence[int], step: int
 ) -> tuple[list[str], list[Spans]]:
-    """Insert a picture's elements into those of earlier pictures; return (all elements, the steps that show each).
+    """Merge the elements of a new picture into those of earlier pictures; return the new (all_elements, spans).
 
-    ``all_elements``, ``spans``: the SVG elements so far, and the steps that show each element. ``step``, ``elements``:
-    the number of the new picture and its SVG elements. ``matches``: for each of these elements the index of the equal
-    element in ``all_elements``, or -1.
+    all_elements: the SVG elements of all earlier pictures.
+    spans: for each of these elements, the intervals (first, last) of the steps that show it.
+    elements: the SVG elements of the new picture.
+    matches: for each element of the new picture, the index of the equal element in ``all_elements``, or -1.
+    step: the number of the new picture.
     """
     merged_elements: list[str] = []
     merged_spans: list[Spans] = []
@@ -170,7 +172,7 @@ def _insert_step(
 
 
 def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
-    """Return SVG: the elements in a group with the attribute ``data-steps``, which lists their steps, as in "0-3 7".
+    """Return the elements as an SVG group; its attribute ``data-steps`` lists the steps that show it, such as "0-3 7".
 
     ``spans``: intervals (first, last) of the steps at which the elements are shown. ``last``: the number of the last
     step. Elements that are shown at all steps are returned without a group.

@@ -109,7 +109,7 @@ class Scene:
         return penalty + 4.0 * float(is_crossed.sum())
 
     def _count_covered(self, box: Box) -> int:
-        """Return how many points of ``band`` (which should stay visible) a node's name in this box would cover."""
+        """Return the number of points of ``band`` inside the box. A node's name should cover few of these points."""
         if len(self._band) != len(self.band):
             self._band = np.array(self.band)
         left, top, right, bottom = box

@@ -1,8 +1,8 @@
 """Charts of readings, averaged in windows of time: static, or updated below a notebook's cell.
 
-The output of a chart that is updated has the picture of its beginning. While the stream goes on, the figure in the page
-gets the numbers of new windows, at most twice a second. At the end the output is replaced, so a notebook that is saved
-then shows the last chart without a kernel.
+The output of an updated chart first contains a picture of the windows completed so far. While the stream continues, the
+figure in the page receives new windows, at most twice a second. When the stream ends, the output is replaced by the
+final chart. A notebook that is saved afterwards shows this chart without a kernel.
 """
 
 from __future__ import annotations

@@ -98,7 +98,10 @@ class Attributes(Panel):
 
     @property
     def allows_constraints(self) -> bool:
-        """True if the attributes may be constraints; in a publication, the protocol has to allow them."""
+        """True if the attributes may be constraints, such as "TEMP GE 20".
+
+        A subscription always allows constraints; a publication allows them only in some protocols.
+        """
         return self.kind != PUBLICATION or _allows_constrained_data(self.protocol)
 
     def draw(self, value: str) -> None:
@@ -316,9 +319,9 @@ class _Row(widgets.HBox):
         self._show_message("")
 
     def _offer_operators(self, operator: str | None) -> None:
-        """Set the menus of operators and values, and the unit, as the selected key requires.
+        """Fill the menus of operators and values for the selected key, and show the key's unit.
 
-        ``operator``: the operator to select if the key has it.
+        ``operator``: the operator to select. If the menu does not contain it, select EQ, or the only operator.
         """
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         operator_codes = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
@@ -363,7 +366,7 @@ class _Row(widgets.HBox):
         return attributes[0]
 
     def _value_text(self) -> str:
-        """Return the value that the user entered; if the key takes byte strings, add missing quotes."""
+        """Return the value that the user entered, as text. For a key of byte strings, add missing quotes."""
         value_text = self.number.value.strip()
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         return f'"{value_text}"' if key.type == BLOB and not value_text.startswith(('"', "0x")) else value_text
@@ -374,7 +377,7 @@ class _Row(widgets.HBox):
 
 
 def _range_of(key: Any) -> str:
-    """Return a text with the unit and the range of an attribute key's values: "°C, -327.68 to 327.67"."""
+    """Return the unit and the range of an attribute key's values as text, such as "°C, -327.68 to 327.67"."""
     if key.type == BLOB:
         return "text, or 0x and hex digits"
     if key.number == APP:

@@ -41,8 +41,8 @@ class Cards(widgets.HTML):
 
         Metrics that are NaN are left out.
 
-        before: metrics of the previous run, a series; None without a previous run.
-        second: run of the protocol with which the first run is compared; None without a comparison.
+        before: metrics of the previous run, a pandas Series {name: value}; None without a previous run.
+        second: run of another protocol, with which ``run`` is compared; None without a comparison.
         """
         cards = "".join(_card_html(name, run, before, second) for name in _shown_metrics(run.metrics))
         self.value = f"<div class='wb-cards' role='list' aria-label='Metrics' tabindex='0'>{cards}</div>"
@@ -105,8 +105,8 @@ def written(shown: Shown, value: float) -> str:
 def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
     """Return (the change of a metric as text, whether the change is an improvement).
 
-    ``shown``: how the metric is displayed. If the values are equal or not finite, the result is ("", None). The second
-    entry is also None if neither a higher nor a lower value of the metric is better.
+    ``shown``: how the metric is displayed. Example: ("▲ 12 %", True). If neither higher nor lower values of the metric
+    are better, the result is (text, None). If the values are equal or not finite, the result is ("", None).
     """
     if not (math.isfinite(before) and math.isfinite(now)) or now == before:
         return "", None
@@ -174,7 +174,7 @@ class Differences(widgets.HTML):
 
 
 def _conditions_html(scenarios: dict[str, Any]) -> str:
-    """Return an HTML list of warnings and of each protocol's conditions, such as an ideal radio.
+    """Return an HTML list of warnings, and of the conditions under which each protocol ran, such as an ideal radio.
 
     ``scenarios``: {name of the protocol: its scenario}.
     """

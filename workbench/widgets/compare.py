@@ -19,8 +19,8 @@ from workbench.widgets.style_sheet import style_sheets
 class Compare(widgets.HBox):
     """One player, or two players side by side that share a clock.
 
-    `show` shows other runs in the players. `preview` and `complete` show them in two steps: first one moment of each
-    run, then the whole runs.
+    `show` replaces the runs in the players. `preview` and `complete` do the same in two steps: `preview` shows a single
+    moment of each run, `complete` then shows the whole runs.
 
     clock: the name of the clock that the players share.
 
@@ -78,11 +78,11 @@ class Compare(widgets.HBox):
             self.children = wires
 
     def cancel(self) -> None:
-        """Stop fetching the bytes of the selected message."""
+        """Stop fetching the bytes of the selected frame."""
         self._deferred.cancel()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait for the bytes of the selected message; return False on timeout."""
+        """Wait for the bytes of the selected frame; return False on timeout."""
         return self._deferred.wait(timeout_s)
 
     def __repr__(self) -> str:

@@ -46,7 +46,10 @@ def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
 
 
 def nodes_of(text: str) -> str | tuple[int, ...]:
-    """Return the nodes in a text: "all", "0, 5" or "3-7, 9". Raises ParameterError for any other text."""
+    """Return the nodes in a text such as "0, 5" or "3-7, 9" as a tuple, or "all" for the text "all".
+
+    Raises ParameterError for any other text.
+    """
     if text.strip().lower() == ALL:
         return ALL
     ordered_nodes: dict[int, None] = {}  # in their order, each once
@@ -109,7 +112,7 @@ def nodes_text(at: str | tuple[int, ...] | None) -> str:
 
 @contextmanager
 def quiet(panel: Any) -> Iterator[None]:
-    """Enter a context in which the program changes a panel's controls: the panel ignores these changes."""
+    """Return a context in which the program can change a panel's controls. The panel ignores these changes."""
     was_drawing, panel._is_drawing = panel._is_drawing, True
     try:
         yield

@@ -288,10 +288,10 @@ def _round_value(value: float, whole: bool) -> int | float:
 
 
 def usual_range(parameter: Parameter) -> tuple[float, float]:
-    """Return the range of a parameter's slider.
+    """Return the range of a parameter's slider as (lowest value, highest value).
 
-    This is the parameter's own range. If that is wide, it is narrowed to about a tenth of the default to ten times the
-    default.
+    A parameter's own range is used if it spans at most 100, or at most 1000 if the default is 0. A wider range is cut
+    to values between about a tenth of the default and ten times the default.
     """
     default, lowest, highest = float(parameter.default), parameter.minimum, parameter.maximum
     largest_value = 10 * abs(default) or 10.0

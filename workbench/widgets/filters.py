@@ -55,7 +55,7 @@ _DECISION_NAMES = {"pass": "passed", "replace": "replaced", "drop": "dropped"}
 
 
 def setting_of(protocol: Protocol | None) -> str:
-    """Return the name of the protocol's setting that holds its filters, or "" if the protocol has no filters."""
+    """Return the name of the protocol's parameter that contains its filters, or "" if it has no such parameter."""
     table = protocol.parameters if protocol is not None and protocol.catalogue else ()
     return next((parameter.name for parameter in table if parameter.unit == UNIT), "")
 
@@ -535,9 +535,10 @@ def _decisions_html(protocol: Protocol, first_decisions: tuple[Decision, ...], c
 
 
 def _select_decisions(first_decisions: tuple[Decision, ...]) -> list[Decision]:
-    """Return at most `_MOST_ROWS` decisions of filters, in order; decisions to pass a message are omitted first.
+    """Return at most `_MOST_ROWS` of the decisions, in their order.
 
-    A decision states whether a filter passed, replaced or dropped a message.
+    A decision states whether a filter passed, replaced or dropped a message. If there are too many decisions, those to
+    pass a message are omitted first.
     """
     chosen_indices = sorted(range(len(first_decisions)), key=lambda index: first_decisions[index].did == "pass")[
         :_MOST_ROWS

@@ -27,11 +27,12 @@ _drawn: dict[str, str] = {}  # name of a model -> HTML of its picture, for all l
 
 
 class Labs(NamedTuple):
-    """The stored labs of a folder.
+    """Functions that list, open and save the labs that are stored in a folder.
 
-    names: returns their names. current: returns the name of the open lab.
-    open: opens a lab, given its name. save: stores the present scenario under a name, which becomes the name of the
-        open lab. Both return a sentence for the user.
+    names()     returns the names of the stored labs
+    current()   returns the name of the open lab
+    open(name)  opens a stored lab; returns a sentence for the user
+    save(name)  stores the present scenario under this name, which becomes the name of the open lab; returns a sentence
     """
 
     names: Callable[[], list[str]]
@@ -44,7 +45,7 @@ class Gallery(widgets.VBox):
     """The models as cards, which are made when the panel is opened for the first time.
 
     Pictures are drawn in a background thread. ``open_model(name)`` is called when the user opens a model,
-    ``open_scenario(scenario)`` when the user opens a file. ``labs`` are the stored labs.
+    ``open_scenario(scenario)`` when the user opens a file. ``labs`` has functions for the stored labs.
     """
 
     def __init__(

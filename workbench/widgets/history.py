@@ -162,8 +162,8 @@ def _apply_fields(state: State, fields: dict[str, Any]) -> State:
 def _find_changed_number(before: State, after: State, names: Iterable[str]) -> tuple[Any, ...] | None:
     """Return the path of the only number in which two states differ, or None if they differ in anything else.
 
-    ``names``: the fields that are compared. The path of a number is the name of its field, followed by the names of
-    the values inside the field that lead to the number.
+    ``names``: the fields that are compared. A path leads from a field of the state to the number. For example,
+    ("workload", 0, "every_s") is the field ``every_s`` of the first workload item.
     """
     paths = [
         path
@@ -180,8 +180,8 @@ def _field_value(state: State, name: str) -> Any:
 def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
     """Yield the path of each number in which two values differ, and None for each other difference.
 
-    A path is a tuple of names that lead to a number: a field of the state, then fields inside. ``path``: the path of
-    the values ``before`` and ``after``, with which the paths of their numbers begin.
+    A path is a tuple such as ("workload", 0, "every_s"), which leads from a field of the state to a number. ``path`` is
+    the path of ``before`` and ``after`` themselves, with which each yielded path begins.
     """
     if before is after:
         return
@@ -197,9 +197,10 @@ def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterato
 
 
 def _values_inside(value: Any) -> Mapping[Any, Any] | None:
-    """Return {name: value} for the values inside ``value``, or None for a simple value.
+    """Return the values inside ``value`` by their names or indices, or None for a simple value such as a number.
 
-    A network contains the arguments of the generator that made it. For a network without a generator, return None.
+    For a network, these are the arguments of the generator that made it. For a network that no generator made, return
+    None.
     """
     if isinstance(value, nx.Graph):
         return value.graph.get("recipe")

@@ -68,12 +68,12 @@ _open: dict[str, Lab] = {}
 
 @checked
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
-    """Open the lab with the scenario that was last composed in a lab of this name.
+    """Open the lab called ``name`` and return it. A lab of this name that is already open is closed first.
 
-    If no scenario is stored under this name, or the stored lab was opened with a different ``scenario``, open the lab
-    with ``scenario``; None means a small example. If a lab with this name is open, as when a cell is run again, that
-    lab is closed. Outside of a notebook the lab is not visible; a line on standard error names the commands that open
-    one.
+    The lab continues with the scenario that was last composed under this name. It begins with ``scenario`` instead if
+    the stored lab was opened with a different ``scenario``, or if nothing is stored. Without a stored scenario, None
+    means a small example. Outside of a notebook the lab is not visible; a line on standard error then names the
+    commands that open a visible lab.
     """
     if not isinstance(scenario, Scenario | None):
         raise ScenarioError(
@@ -166,13 +166,13 @@ class Lab(widgets.VBox):
         return True
 
     def _open_scenario(self, scenario: Scenario | None, beside: Protocol | None = None) -> None:
-        """Replace the scenario in one step that can be undone. ``scenario``: None: the first scenario of a new lab."""
+        """Replace the scenario in one step that can be undone. None means the scenario with which a new lab begins."""
         self._gallery_button.value = False
         scenario = scenario or first_scenario()
         self.change(**{field: getattr(scenario, field) for field in FIELDS}, beside=beside)
 
     def _open_stored(self, name: str) -> str:
-        """Continue with the lab that is stored under this name; return a sentence. Later changes are stored there."""
+        """Open the lab stored under ``name``, and store later changes in its file; return a sentence for the user."""
         store = Store(name)
         state = store.read(None)
         if state is None:
@@ -184,7 +184,7 @@ class Lab(widgets.VBox):
         return f"The lab {name} is open; later changes are stored in {store.path}."
 
     def _save_under(self, name: str) -> str:
-        """Store the present scenario under another name, which becomes the name of this lab; return a sentence."""
+        """Store the present scenario as ``name``, which becomes this lab's name; return a sentence for the user."""
         store = Store(name.strip())
         if store.path.exists() and store.path != self._store.path:
             raise ScenarioError(
@@ -491,7 +491,7 @@ class Lab(widgets.VBox):
     def _resend_later(self) -> None:
         """Send the list of players again, at growing intervals, until a page reports that it shows a player.
 
-        A page that is still loading misses changes, for example that the player of the first run replaces a notice.
+        A page that is still loading misses changes. For example, it keeps a notice that the first player has replaced.
         """
         if self._is_displayed or self._is_closed or not self._resend_s:
             return

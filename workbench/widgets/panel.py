@@ -81,8 +81,7 @@ class Panel(widgets.VBox):
     def offer(self, value: Any) -> None:
         """Set the panel's value after the user's input.
 
-        While the panel displays a value that the program has set, its controls change without the user. So a call has
-        no effect then.
+        Do nothing during `draw` and within `quiet`, because the program then changes the controls, not the user.
         """
         if self._is_drawing:
             return

@@ -211,10 +211,10 @@ class RunPanel(widgets.HBox):
         self.failed += 1
 
     def _count_discarded(self) -> None:
-        """Increment ``failed`` when a run's result is discarded, because the lab's state changed during the run.
+        """Increment ``failed`` after a run whose result is discarded because the lab's state changed meanwhile.
 
-        The lab observes ``failed``. On a change it sends the previous run to players that show only a preview of that
-        run. While a newer run is pending, ``failed`` does not change: players will show that run.
+        The lab observes ``failed``: after an increment, it completes players that show only a preview of the previous
+        run. If a newer run is pending, do nothing, because the players will show the newer run.
         """
         if not self.is_outdated:
             self.failed += 1
@@ -267,9 +267,9 @@ class RunPanel(widgets.HBox):
 
 
 def _describe_runs(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
-    """Return a sentence about completed runs: the engine, why it was used, and the computing time.
+    """Return a sentence about completed runs: the engine, the reason for this engine, and the computing time.
 
-    ``taken_s``: the computing time in s.
+    ``state``: the lab state that was run. ``taken_s``: the computing time in s.
     """
     engines = {run.engine for run in runs}
     summary = f"{' and '.join(sorted(engines))} engine, {1000 * taken_s:,.0f} ms"

@@ -3,7 +3,7 @@
 A lab has two outputs. The first is HTML that needs no kernel; a page with the live lab hides it. The second is the live
 lab. A reopened notebook without a kernel shows the HTML; the error message of the live lab is hidden.
 
-The HTML is replaced a moment after a run, so that a slider that moves does not send it at every step.
+The HTML is replaced a moment after a run. So it is sent once after a slider has moved, not at every step of the slider.
 """
 
 from __future__ import annotations

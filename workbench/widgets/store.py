@@ -78,7 +78,7 @@ class Store:
         )
 
     def write(self, state: State, opened_with: str) -> None:
-        """Write a lab's state to the file after a short delay, unless another state follows before.
+        """Write a lab's state to the file after a short delay. A call during the delay replaces the state to write.
 
         ``opened_with``: the hash of the scenario with which the lab was opened. Errors of the disk are ignored.
         """
@@ -90,12 +90,12 @@ class Store:
                 self._timer.start()
 
     def write_now(self, state: State, opened_with: str) -> None:
-        """Write a lab's state to the file at once; arguments as for `write`. Raises OSError if the disk refuses it."""
+        """Write a lab's state to the file at once; arguments as for `write`. Raises OSError if that fails."""
         with self._lock:
             self._replace_file(state, opened_with)
 
     def flush(self) -> None:
-        """Write the state of the lab that waits to be saved now; do nothing if no state waits."""
+        """If `write` is still waiting to write a state, write that state now."""
         with self._lock:
             pending, self._pending, self._timer = self._pending, None, None
             if pending is not None:

@@ -307,9 +307,9 @@ def propose_values(path: str, parameter: Parameter, scenario: Scenario) -> list[
 def _propose_arguments(parameter: Parameter) -> list[Any]:
     """Return values for a sweep over an argument of a network's generator: the present value and larger values.
 
-    Smaller values are left out, because smaller networks may lack nodes of the workload. Larger values are multiples of
-    a positive value. If the argument is a seed, they are the next seeds. If the value is a float that is 0 or negative,
-    such as a power in dBm, they follow in steps of 1.
+    Smaller values are left out, because smaller networks may lack nodes of the workload. An integer of 16 gives 16, 32,
+    48 and 64; a float of 100 gives 100, 110, 125 and 150. A seed is followed by the next seeds. A float that is 0 or
+    negative, such as a power in dBm, is followed by values in steps of 1.
     """
     present_value, largest_value = parameter.default, math.inf if parameter.maximum is None else parameter.maximum
     if parameter.name == "seed":

@@ -114,7 +114,7 @@ class Workload(ListPanel):
         self._draw_form()
 
     def _texts(self, items: Iterable[Item]) -> list[str]:
-        """Return a line of text for each workload item, which also names its nodes that are not in the network."""
+        """Return a line of text for each workload item. The line names the item's nodes that are not in the network."""
         network_nodes = set(self.nodes)
         item_texts = []
         for item in items:
@@ -228,9 +228,10 @@ class Workload(ListPanel):
         return self._forms[kind]
 
     def _items_to_compare(self, item: Item) -> tuple[tuple[str, str], ...]:
-        """Return (label, attributes as text) of the items that ``item`` could match.
+        """Return (label, attributes as text) of the items that ``item`` could match, at most `_MOST_COMPARED` items.
 
-        These are the publications if ``item`` is a subscription, and vice versa.
+        A subscription or reinforcement is compared with publications, a publication with subscriptions, and an outage
+        with no item.
         """
         kind = {"subscribe": "publish", "publish": "subscribe", "reinforce": "publish"}.get(kind_of(item))
         compared_items = islice(
@@ -268,7 +269,7 @@ def line_of(item: Item) -> str:
 
 
 def _verb_form(verb: str, item: Item) -> str:
-    """Return the verb in the form that follows the item's nodes in a line: "publishes" or "publish"."""
+    """Return the verb in the singular or plural, as the number of the item's nodes requires: "publishes", "publish"."""
     is_one = item.at == ALL or len(item.at) == 1
     return f"{verb}{'es' if verb.endswith('sh') else 's'}" if is_one else verb
 
@@ -290,9 +291,9 @@ def _readings_text(readings: Readings) -> str:
 
 
 def _comparison_text(item: Any) -> str:
-    """Return the attributes of a subscription or publication, as text, that are matched with other items.
+    """Return the text of the attributes by which an item is matched with other items.
 
-    For a sensor field, these are the attributes of its mean value; for measured readings, those of the first reading.
+    A publication of a sensor field is represented by the field's mean value, and measured readings by the first one.
     """
     if isinstance(item.what, Readings):
         return item.what.attributes(0, 0.0, 0.0, 0.0)
@@ -304,8 +305,9 @@ def _comparison_text(item: Any) -> str:
 def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
     """Return a new item at ``nodes``, with the content and times of the last item of the same kind in ``items``.
 
-    Without such an item, the content is an example, such as "TEMP GE 20". An outage begins at 0 s. A reinforcement has
-    the constraints of the last subscription at one of ``nodes``, or else of the last subscription of all.
+    Without such an item, the content is an example, such as "TEMP GE 20". A new outage always begins at 0 s. A new
+    reinforcement has the constraints of the last subscription that shares a node with ``nodes``. If no subscription
+    does, it has the constraints of the last subscription.
     """
     if kind == "outage":
         return workload.outage(nodes, 0.0)

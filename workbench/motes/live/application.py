@@ -63,7 +63,7 @@ class Commands:
     def release(self, node: int, now: int) -> None:
         """Set a mote's clock to ``now`` and let it run.
 
-        Discard the earlier comparisons of this clock with the host's clock, and request a new one.
+        Earlier readings of the mote's clock are no longer valid: discard them, and request a new reading.
         """
         mote = self.session.motes[node]
         mote.clock.forget()
@@ -80,7 +80,10 @@ class Commands:
         self.inbox.put((node, kind, value))
 
     def refusal_callback(self, node: int) -> Callable[[Answer | LinkError], None]:
-        """Return a callback for `post`, which puts an error into the inbox as "refused" and ignores other answers."""
+        """Return a function for the argument ``then`` of `post`.
+
+        If the command fails, the function puts "refused" and the reason into the inbox. Otherwise it does nothing.
+        """
 
         def put_refusal(answer: Answer | LinkError) -> None:
             if isinstance(answer, LinkError):

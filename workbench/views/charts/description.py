@@ -73,7 +73,7 @@ class Series:
 
 
 def check_series(series: Series | dict[str, Any]) -> Series:
-    """Return a series with floats in its columns.
+    """Return the series with the numbers in its columns (x, y, low, high, base) converted to floats.
 
     Raises ParameterError if the columns differ in length, or if the colour is not written as #RRGGBB.
     """
@@ -97,10 +97,10 @@ def check_series(series: Series | dict[str, Any]) -> Series:
 
 
 def split_at_gaps(line: Series, columns: Sequence[Sequence[float]]) -> list[np.ndarray]:
-    """Split the points of a series into arrays of successive points (segments), wherever a value is not finite.
+    """Split a series into segments without gaps. A gap is a point at which x or a value of ``columns`` is not finite.
 
-    A row of an array has the x of a point and its value in each of ``columns``, such as (y,) or (low, high) of the
-    series.
+    ``columns``: for example (line.y,) or (line.low, line.high). Each segment is an array with a row for each of its
+    points: x, followed by the point's value in each column.
     """
     points = np.column_stack([np.asarray(column, float) for column in (line.x, *columns)])
     is_finite = np.isfinite(points).all(axis=1)
@@ -109,12 +109,15 @@ def split_at_gaps(line: Series, columns: Sequence[Sequence[float]]) -> list[np.n
 
 
 def band_segments(line: Series) -> list[np.ndarray]:
-    """Return the parts of a series' band without gaps, as rows (x, low, high); [] without a band."""
+    """Return the segments of a series' confidence band between gaps, each an array of rows (x, low, high).
+
+    Return [] if the series has no confidence intervals.
+    """
     return [] if line.low is None or line.high is None else split_at_gaps(line, (line.low, line.high))
 
 
 def is_band_whole(line: Series) -> bool:
-    """Return whether the band of a series is one area without gaps."""
+    """Return whether the confidence band of a series is a single area without gaps, with at least two points."""
     segments = band_segments(line)
     return len(segments) == 1 and len(segments[0]) > 1
 
@@ -179,26 +182,26 @@ class PlotArea:
 
     @property
     def rim(self) -> int:
-        """How many px a figure is higher than the picture's plot area, so that marks at its edge can be clicked."""
+        """Extra height in px of the Bokeh figure above the plot area: marks at the upper edge can then be clicked."""
         return min(RIM, int(self.top))
 
     @property
     def y_end(self) -> float:
-        """The upper end of the y range in a figure."""
+        """The upper end of the y range of the Bokeh figure, which extends `rim` px above the plot area."""
         return self.y1 + self.rim * (self.y1 - self.y0) / (self.bottom - self.top)
 
     def x(self, value: Any) -> Any:
-        """Return the position of x values in px."""
+        """Convert x values to positions in the chart, in px."""
         return self.left + (value - self.x0) / (self.x1 - self.x0) * (self.right - self.left)
 
     def y(self, value: Any) -> Any:
-        """Return the position of y values in px; values outside the range are at the edge of the chart."""
+        """Convert y values to positions in the chart, in px; values outside the y range are placed at its edge."""
         share = (value - self.y0) / (self.y1 - self.y0)
         share = np.clip(share, 0.0, 1.0) if isinstance(share, np.ndarray) else min(max(share, 0.0), 1.0)
         return self.bottom - share * (self.bottom - self.top)
 
     def shown_labels(self) -> list[tuple[float, str]]:
-        """Return (tick, label) of the x axis; a label that would touch the previous label is left out."""
+        """Return (tick, label) pairs of the x axis, without the labels that would touch the previous label."""
         shown: list[tuple[float, str]] = []
         next_free = -math.inf
         for tick, label in zip(self.x_ticks, self.x_labels, strict=True):
@@ -244,7 +247,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def labels(values: Sequence[float]) -> list[str]:
-    """Return numbers as axis labels. All labels have as many decimals as the number that needs the most."""
+    """Format numbers as axis labels with the same number of decimals: 0.5, 1 -> "0.5", "1.0"."""
     label_texts = [f"{value:.6g}" for value in values]
     if any("e" in text for text in label_texts):
         return label_texts
@@ -275,13 +278,14 @@ def count_legend_rows(lines: Sequence[Series], width: float) -> int:
 
 
 def distinct_dots(area: PlotArea, line: Series) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices of the points of a scatter plot to draw, for each point the one that is drawn in its place).
+    """Select the points of a scatter plot to draw: of points that nearly coincide, only the last.
 
-    The first array is ascending and has at most `MOST_DOTS` indices. The second has an entry for each point of the
-    series: an index into the first array, or -1 for a point that is not finite.
-
-    Of finite points in the same cell of a grid, the last is drawn. Cells are a quarter of a px wide, or wider if more
+    Points nearly coincide if they are in the same cell of a grid. Cells are a quarter of a px wide, or wider if more
     than `MOST_DOTS` cells would have a point.
+
+    Return two arrays. The first contains the indices of the drawn points, ascending, at most `MOST_DOTS`. The second
+    has an entry for each point of the series: the position in the first array of the point drawn instead of it, or -1
+    for a point that is not finite.
     """
     xs, ys = np.asarray(line.x, float), np.asarray(line.y, float)
     finite_points = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))

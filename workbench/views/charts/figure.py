@@ -60,9 +60,10 @@ _SIZES = {"circle": 7.0, "square": 6.05, "triangle": 7.1, "diamond": 8.2}  # px,
 
 
 def figure_of(panel: Panel) -> Plot:
-    """Return a Bokeh figure of a panel of a chart, in colours for a light background.
+    """Return a panel of a chart as a Bokeh figure, in colours for a light background.
 
-    The sources of the series number i are named "marks i", "line i", "band i", and "ends i" (of single intervals).
+    Its data sources are named after the index i of their series: "marks i" (points), "line i", "band i" (confidence
+    band), and "ends i" (confidence intervals of isolated points).
     """
     area = panel.area
     figure = Plot(
@@ -95,7 +96,7 @@ def figure_of(panel: Panel) -> Plot:
 
 
 def columns_of(panel: Panel) -> dict[str, dict[str, Any]]:
-    """Return {name of a source: its columns} for all series of a panel."""
+    """Return {name of a data source, such as "marks 0": its columns} for all series of a panel."""
     return {
         f"{kind} {index}": columns
         for index, line in enumerate(panel.lines)
@@ -181,9 +182,10 @@ def _add_series(figure: Plot, panel: Panel, line: Series, index: int) -> list[An
 
 
 def _add_selectable(figure: Plot, source: ColumnDataSource, glyph: Any, index: int) -> Any:
-    """Add a glyph of the series number ``index``; if points are selected, the others are pale. Return its renderer.
+    """Add a glyph whose points the user can select; return its renderer. Other points are pale during a selection.
 
-    All three glyphs are given, because those that Bokeh derives keep their colours when the theme changes.
+    ``index``: the position of the series in the panel. The glyphs for selected and other points are set explicitly:
+    glyphs that Bokeh derives would keep their colours when the theme changes.
     """
     selected, others = glyph.clone(), glyph.clone()
     others.fill_alpha, others.line_alpha = 0.25 * float(glyph.fill_alpha), 0.0
@@ -201,7 +203,7 @@ def _add_selectable(figure: Plot, source: ColumnDataSource, glyph: Any, index: i
 
 
 def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
-    """Return {kind of a source: its columns} for a series."""
+    """Return {kind of a data source ("marks", "line", "band" or "ends"): its columns} for a series."""
     xs, ys = np.asarray(line.x, float), np.asarray(line.y, float)
     low, high = panel.area.y0, panel.area.y1
     shown_ys = np.clip(ys, low, high)  # values outside the range are drawn at the edge
@@ -236,9 +238,12 @@ def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
 
 
 def _ids_of(ids: Sequence[Sequence[int]], points: np.ndarray, place_of: np.ndarray | None) -> list[list[int]]:
-    """Return the ids of the drawn points, which include those of points in the same place.
+    """Return a list of ids for each drawn point, including the ids of the points that it replaces.
 
-    ``place_of``: for each point the index of the drawn point in its place, or -1; None: all points are drawn.
+    ids: a list of ids for each point of the series.
+    points: indices of the drawn points.
+    place_of: for each point of the series, the position in ``points`` of the point drawn instead of it, or -1. None
+        means that no point is replaced.
     """
     if place_of is None:
         return [[*map(int, ids[point])] for point in points.tolist()]

@@ -98,11 +98,15 @@ class ChartView:
         self.wire.on_msg(self._answer)
 
     def to_html(self) -> str:
-        """Return the picture as HTML for the output of a cell, in which the wire finds it."""
+        """Return the picture as HTML for the output of a cell. The wire finds it by the attribute ``data-chart``."""
         return f'<div data-chart="{self.wire.holder}">{self.chart.to_image_html()}</div>'
 
     def feed(self, chart: Chart) -> None:
-        """Replace the displayed chart. If its plot areas and series are alike, only the data of the figures change."""
+        """Replace the displayed chart.
+
+        If the new chart has the same layout and kinds of series, the browser keeps the figures and replaces only their
+        data.
+        """
         with self._lock:
             before, self.chart = fit(self.chart, self._width), chart
             self._version += 1
@@ -163,10 +167,10 @@ def displayed_html(chart: Chart) -> str:
 
 
 def remember(view: ChartView, cell: str) -> None:
-    """Close the connection of a view when its cell is executed again.
+    """Register a view, so that its connection is closed when its cell is executed again.
 
-    ``cell``: from `running_cell`. A program that executes cells without ids, such as nbclient or Voilà, executes them
-    once.
+    ``cell``: the cell's id, from `running_cell`. With "" the view is not registered: programs that execute cells
+    without ids, such as nbclient or Voilà, execute them only once.
     """
     from IPython import get_ipython
 
@@ -194,7 +198,7 @@ def _close_wires_of(cell: str) -> None:
 
 
 def fit(chart: Chart, width: int) -> Chart:
-    """Return the chart, or if the page is narrower, the same chart with the page's ``width`` in px."""
+    """Return the chart, narrowed to the page if the page is narrower. ``width``: of the page in px; 0: unknown."""
     if not width or width >= chart.width or chart.resized is None:
         return chart
     fitted = chart.resized(max(width, NARROWEST))
@@ -203,9 +207,9 @@ def fit(chart: Chart, width: int) -> Chart:
 
 
 def packed_items(chart: Chart, includes_long_lines: bool = True) -> bytes:
-    """Return the figures of a chart's panels as JSON documents for BokehJS: a list, compressed with gzip.
+    """Return a gzip-compressed JSON list with a BokehJS document for each panel of a chart.
 
-    ``includes_long_lines``: False: lines with more than `LONG` points are empty.
+    ``includes_long_lines``: if False, lines with more than `LONG` points have no data.
     """
     from bokeh.embed import json_item
 
@@ -222,7 +226,10 @@ def packed_items(chart: Chart, includes_long_lines: bool = True) -> bytes:
 
 
 def chart_entry(chart: Chart) -> dict[str, Any]:
-    """Return what an interactive chart shows outside of its plot areas, and their positions, as JSON values."""
+    """Return the parts of an interactive chart that Bokeh does not draw, as JSON values.
+
+    They include the size, the titles and labels as SVG, the position of each panel, and the colours in a dark theme.
+    """
     colours = {line.colour_at(index) for panel in chart.panels for index, line in enumerate(panel.lines)}
     colours |= {palette.TEXT, palette.OUTLINE, palette.GRID, palette.BACKGROUND}
     return {
@@ -247,7 +254,10 @@ def _panel_entry(panel: Panel) -> dict[str, Any]:
 
 
 def _figure_key(chart: Chart) -> list[Any]:
-    """Return a key of a chart's figures: if keys are equal, only the data of the figures have to be replaced."""
+    """Return the layout and the kinds of series of each panel.
+
+    If two charts have equal keys, the page can show the second in the figures of the first by replacing the data.
+    """
     key = []
     for panel in chart.panels:
         area = panel.area
@@ -261,7 +271,10 @@ def _figure_key(chart: Chart) -> list[Any]:
 
 
 def _panel_data(panel: Panel, buffers: list[bytes]) -> dict[str, Any]:
-    """Return the ranges, ticks and columns of a panel; columns of numbers are appended to ``buffers``."""
+    """Return the ranges, ticks and columns of a panel for the browser.
+
+    The bytes of numeric columns are appended to ``buffers``; the result has the index of each buffer instead.
+    """
     from workbench.views.charts.figure import columns_of
 
     area = panel.area
@@ -281,7 +294,10 @@ def _column_entry(values: Any, buffers: list[bytes]) -> Any:
 
 
 def _run_message(open_run: Callable[[int], tuple[str, Any]], number: int) -> tuple[dict[str, Any], list[bytes]]:
-    """Return the message to the page with a run that the user opens; ``number``: the run's id in the series."""
+    """Return (message for the page, [payload]) with the run that the user opens.
+
+    ``number``: the run's id in the series.
+    """
     from workbench.views.player.payload import pack
     from workbench.views.seeing import see
 

@@ -62,7 +62,7 @@ class Chart(Drawing):
     """A drawing of series in one or more panels. A notebook with a kernel draws their plot areas with Bokeh.
 
     panels: the plot areas with their series.
-    drawn: indices of the items in plot areas, and of tick labels: what Bokeh draws in an interactive chart.
+    drawn: indices of the items that Bokeh draws in an interactive chart: those in plot areas, and tick labels.
     subject: what the chart shows, such as a sweep or a run. Charts and players with the same subject share what the
         user selects; "" means that they do not.
     open_run: a function that returns (caption, run) of a run, given its id in a series, or None.
@@ -84,7 +84,7 @@ class Chart(Drawing):
 
     @contextmanager
     def drawn_by_bokeh(self) -> Iterator[None]:
-        """Mark all items that are added meanwhile as items that Bokeh draws in an interactive chart."""
+        """Mark the items added inside the ``with`` block: Bokeh draws them in an interactive chart."""
         first = len(self.items)
         yield
         self.drawn |= set(range(first, len(self.items)))
@@ -99,7 +99,7 @@ class Chart(Drawing):
         return dark
 
     def surroundings(self) -> Drawing:
-        """Return a drawing of the chart without what Bokeh draws: titles, legends, axis labels and notes."""
+        """Return only the items that Bokeh does not draw: titles, legends, axis labels and notes."""
         items = [item for index, item in enumerate(self.items) if index not in self.drawn]
         return Drawing(self.width, self.height, self.title, items, self.is_dark)
 
@@ -136,7 +136,7 @@ def subject_of_scenario(scenario: Any) -> str:
 
 
 def resizable(view: Callable[P, Chart]) -> Callable[P, Chart]:
-    """Wrap a function with a keyword ``width``, so that its charts can be drawn again with another width."""
+    """Wrap a function that has a parameter ``width``, so that its charts have the function ``Chart.resized``."""
 
     signature = inspect.signature(view)
 
@@ -209,7 +209,7 @@ def category_chart(
 
 
 def _shift_apart(line: Series, offset: float) -> Series:
-    """Return the series shifted by ``offset`` along x, with a gap after each point so that no line joins the points."""
+    """Return the series, shifted by ``offset`` along x, with NaN after each point so that no line joins the points."""
     gap = [math.nan] * len(line.x)
     columns = {name: getattr(line, name) for name in ("y", "low", "high")}
     spread: dict[str, Any] = {
@@ -253,10 +253,10 @@ def steps_chart(
 
 
 def _visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the indices of the steps of a step line that are drawn, ascending.
+    """Return the indices of the steps to draw in a step line, ascending.
 
-    In each column of pixels, the step with the largest value and the last step are drawn. ``columns``: the x position
-    of each step in px. ``values``: the value of each step.
+    In each column of pixels, only the last step and the step with the largest value are drawn. ``columns``: the x
+    position of each step in px. ``values``: the value of each step.
     """
     pixel = np.floor(columns).astype(np.int64)
     by_value = np.lexsort((values, pixel))
@@ -324,9 +324,10 @@ def _draw_band(drawing: Drawing, area: PlotArea, line: Series, colour: str) -> N
 
 
 def _thin_line(points: np.ndarray, width: float) -> np.ndarray:
-    """Return the points of a line that can be distinguished: in each column of px the first, last, lowest and highest.
+    """Reduce a line to the first, last, lowest and highest point in each column of pixels. The picture is the same.
 
-    ``points``: positions in px, shape (points, 2), in order of x. A line with few points is returned as it is.
+    ``points``: positions in px, shape (points, 2), in order of x. ``width``: of the chart in px. A line with at most
+    `PER_PX` points for each px of width is returned unchanged.
     """
     if len(points) <= PER_PX * width:
         return points

@@ -46,11 +46,11 @@ class Counted:
 
 
 def running(columns: Columns, radio: Any, most: int = MOST_STEPS) -> dict[str, np.ndarray]:
-    """Return running totals as {name: array}, with a value after each transmission and delivery.
+    """Return running totals as {name: array}; a step is a transmission or a delivery.
 
-    The names are time_us, transmissions, deliveries and energy_mJ. The arrays have shape (steps,); of
-    more than ``most`` steps only some are returned. The energy is what the radios use for all bytes sent and heard,
-    including the overhead of each frame. It is 0 if ``radio`` is None.
+    The names are time_us, transmissions, deliveries and energy_mJ. Each array has the totals after each step, shape
+    (steps,). If the run has more than ``most`` steps, only ``most`` evenly spaced steps are returned. energy_mJ is the
+    energy that all radios used for bytes sent and heard, including the overhead of each frame; 0 if ``radio`` is None.
     """
     sent_rows, delivery_rows = columns.where(event="sent"), columns.where(event="delivered")
     step_rows = np.sort(np.concatenate([sent_rows, delivery_rows]), kind="stable")
@@ -73,10 +73,10 @@ def running(columns: Columns, radio: Any, most: int = MOST_STEPS) -> dict[str, n
 
 
 def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
-    """Return the number of bytes that radios handled before each row of the trace, and up to its end.
+    """Return for each row of the trace the number of bytes in all earlier rows that count; int64, shape (rows + 1,).
 
-    ``kinds``: arrays with the indices of the trace rows that count, such as the rows "sent". Each of these rows adds
-    the size of its frame and the overhead of ``radio``. The result is int64, shape (rows + 1,).
+    The last number is the total of all rows. ``kinds``: arrays with the indices of the trace rows that count, such as
+    the rows "sent". Each of these rows adds the size of its frame and the overhead of ``radio``.
     """
     spent = np.zeros(columns.rows + 1, np.int64)
     for kind_rows in kinds:
@@ -88,7 +88,7 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
     """Return the rows of the trace from which the counters of nodes (`COUNTED`) are computed.
 
     most: the largest number of rows to return. If the trace has more such rows, only every n-th row of each node and
-        counter is returned. Each returned row then stands for n rows.
+        counter is returned. Each returned row then represents n rows (``step`` of the result).
     """
     kind_of = np.full(columns.rows, -1, np.int16)  # for each row of the trace
     counter_names: list[str] = []

@@ -51,7 +51,10 @@ def packed_module() -> str:
 
 @cache
 def module_name() -> str:
-    """Return the name under which a page stores the player's script, so that a second player does not load it again."""
+    """Return the name under which a page stores the player's script.
+
+    A second player in the page finds the script by this name and does not load it again.
+    """
     return f"workbenchPlayer{hashlib.sha256(module().encode()).hexdigest()[:12]}"
 
 

@@ -179,13 +179,19 @@ def _tick_us(view: RunView) -> int:
 
 
 def _compact_layer(layer: Layer) -> Layer:
-    """Return a layer without exact times of frames, and without its rows in the trace, which only a kernel can use."""
+    """Return a layer without the column ``row`` (rows of the trace), which only a player with a kernel uses.
+
+    The layer of frames also loses the column ``value``, which has the exact times.
+    """
     omitted = {"row", "value"} if layer.name == FRAMES else {"row"}
     return replace(layer, table={name: column for name, column in layer.table.items() if name not in omitted})
 
 
 def split_payload(payload: bytes) -> tuple[str, bytes]:
-    """Return (header as JSON, columns) of a payload. Headers of similar runs are almost equal, and compress well."""
+    """Split a payload into (header as JSON text, bytes of the columns).
+
+    Headers of similar runs are almost equal, so they compress well if they are stored together.
+    """
     length = struct.unpack_from("<I", payload, len(MAGIC))[0]
     end = len(MAGIC) + 4 + length
     return payload[len(MAGIC) + 4 : end].decode(), payload[end + -length % 8 :]
@@ -379,7 +385,7 @@ def _layer_entry(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[st
 
 
 def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Return ({name: column} of a layer with only the rows that are sent to the browser, indices of these rows).
+    """Return ({name: column} of a layer's table for the browser, indices of the rows that these columns contain).
 
     Rows are left out if their node is not in the layout. Columns are left out if all of their values are the default in
     `COLUMNS`.
@@ -401,7 +407,7 @@ def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], 
 
 
 def _buttons(view: RunView) -> list[dict[str, Any]]:
-    """Return a list of {"name", "is_on"}, in order, for the buttons that show and hide layers."""
+    """Return {"name": ..., "is_on": ...} for each button that shows and hides layers, in the order of the buttons."""
     chips = {"links": True}
     for layer in view.layers:
         names = [look.chip or layer.name for look in layer.looks if look.mark or layer.mark]
@@ -448,7 +454,7 @@ def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 
     time: column with the time in ticks of each counted row of the trace. Rows are sorted by node, then by time.
     kind: column with the counter to which each of these rows adds, as an index into ``words``.
-    first: column with the position in ``time`` and ``kind`` at which each node's rows begin.
+    first: column with an entry for each node: the index in ``time`` and ``kind`` at which its rows begin.
     words: names of the counters.
     step: each entry of ``time`` represents this number of rows of the trace.
     """

@@ -47,7 +47,7 @@ class PlaybackClock:
         return np.interp(playback_s, self.knots_s, self.knots_us)
 
     def thinned(self, most: int) -> PlaybackClock:
-        """Return this clock with at most ``most`` knots, as float32."""
+        """Return this clock reduced to at most ``most`` evenly chosen knots; their times become float32."""
         if len(self.knots_us) > most:
             knots = np.unique(np.linspace(0, len(self.knots_us) - 1, most).astype(np.int64))
         else:

@@ -25,13 +25,15 @@ _CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upp
 
 @resizable
 def plot(comparison: Comparison, metric: str | None = None, x: str | None = None, width: int | None = None) -> Chart:
-    """Draw a metric of each protocol, with 95 % intervals and the conditions of the runs below.
+    """Draw a metric of each protocol with 95 % intervals. The conditions of the runs are written below.
 
-    ``metric``: None draws all metrics whose median differs between protocols, or between values of ``x``, by more than
-    a thousandth of the largest median; each has a plot area of its own. ``x``: the
-    parameter on the x axis, one of those that the comparison varies; by default the first. If the comparison varies
-    none, the protocols are on the x axis. If some runs have no finite value (undelivered readings are infinitely late),
-    medians are drawn instead of means. ``width``: in px. Raises ParameterError for an unknown metric or ``x``.
+    metric: the metric to draw. None draws every metric whose median differs between protocols, or between values of
+        ``x``, by more than a thousandth of the largest median; each has a plot area of its own.
+    x: the parameter on the x axis; None: the first parameter that the comparison varies. If the comparison varies no
+        parameter, the protocols are on the x axis.
+    width: in px.
+    Means are drawn. If the metric is infinite in some runs (undelivered readings are infinitely late), medians are
+    drawn instead. Raises ParameterError for an unknown metric or ``x``.
     """
     x = x or (comparison.axes[0] if comparison.axes else None)
     if metric is not None:
@@ -51,9 +53,9 @@ def plot(comparison: Comparison, metric: str | None = None, x: str | None = None
 
 
 def _differing_metrics(comparison: Comparison, x: str | None) -> list[str]:
-    """Return the names of the metrics whose medians differ by more than a thousandth, in their usual order.
+    """Return the names of the metrics whose medians differ by more than a thousandth of the largest, in usual order.
 
-    Without such metrics, return the delivery ratio.
+    A metric of which only some medians are finite also counts. If no metric differs, return ["delivery_ratio"].
     """
     differing = []
     for name in SHOWN:
@@ -69,7 +71,10 @@ def _differing_metrics(comparison: Comparison, x: str | None) -> list[str]:
 def _draw_metric(
     comparison: Comparison, metric: str, x: str | None, width: int, height: int
 ) -> tuple[Chart, list[str]]:
-    """Return the chart of one metric, and a note for the protocols that are left out where the metric is infinite."""
+    """Return (the chart of one metric, notes).
+
+    If the metric is infinite for some protocols, a note names them, because infinite values are not drawn.
+    """
     summary = comparison.summary(metric, x)
     summary = summary.assign(rows=comparison.table.averaged_rows(summary, ["protocol", *([x] if x else [])]))
     is_finite = bool((summary["finite"] == 1).all())

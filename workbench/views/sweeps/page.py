@@ -95,8 +95,9 @@ def page_html(
 
 
 def _axes(table: SweepTable) -> list[dict[str, Any]]:
-    """Return for each parameter with several values its title, its values as texts, and the index of each row's value.
+    """Return the axes of the page's sliders, an axis for each parameter that has several values.
 
+    An axis is {"title": ..., "values": the values as texts, "at": for each row of the table the index of its value}.
     If two rows have equal values of all parameters, the only axis is the number of the run.
     """
     frame = table.to_pandas()
@@ -116,7 +117,10 @@ def _is_numeric(column: Any) -> bool:
 
 
 def _pack_runs(table: SweepTable, runs: Sequence[int], progress: bool | None) -> tuple[list[dict[str, Any]], bytes]:
-    """Return (an entry for each run, the columns of all runs). An entry has the position of its columns, ``at``."""
+    """Execute runs again and return (an entry for each run, the compressed columns of all runs as bytes).
+
+    An entry's "at" is [begin, end) of the run's columns in these bytes. ``runs``: row numbers of the table.
+    """
     display = display_for(progress)
     entries: list[dict[str, Any]] = []
     packed_columns = b""

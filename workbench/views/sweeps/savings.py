@@ -104,15 +104,15 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 
 
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
-    """Return what each protocol saves where it reaches a mean ``coverage`` at the lowest cost.
+    """Return the saving of each protocol when all protocols reach the same mean ``coverage``.
 
-    Coverage is the share of nodes that a message reaches (0 to 1). The saving is 1 - cost / cost of the baseline.
+    Coverage is the share of nodes that a message reaches (0 to 1). For each protocol, the cheapest value of the
+    parameter ``x`` with this coverage is determined. The saving is 1 - cost / cost of the baseline.
 
-    ``baseline``: the protocol to compare with, a value in the column ``by`` of the table. ``x``: the parameter of the
-    sweep whose cheapest value is sought. The result has a row for each
-    protocol, the baseline first, with these columns: the protocol, the value, KB, saving, low, high. low and high are
-    the ends of the 95 % interval of the saving. The numbers of a protocol that does not reach the coverage are NaN.
-    Raises ParameterError for a baseline that is not in the sweep.
+    ``baseline``: the protocol to compare with, a value in the column ``by`` of the table. The result has a row for each
+    protocol, the baseline first, with these columns: the protocol, the value of ``x``, KB (the cost), saving, low,
+    high. low and high are the ends of the 95 % interval of the saving. The numbers of a protocol that does not reach
+    the coverage are NaN. Raises ParameterError for a baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -130,9 +130,9 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
 
 
 def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
-    """Return a list of (value of the parameter, cost in KB) where a protocol reaches ``coverage`` at the lowest cost.
+    """Return the cheapest points at which a protocol reaches ``coverage``: a list of (parameter value, cost in KB).
 
-    The first entry is computed from all seeds, each further entry with one seed left out. Both numbers are NaN if the
+    The first point is computed from all seeds, each further point with one seed left out. Both numbers are NaN if the
     protocol does not reach the coverage.
     """
     coverages, costs = grid.means_without_seed(grid.coverage[name]), grid.means_without_seed(grid.cost[name])

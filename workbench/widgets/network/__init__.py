@@ -196,7 +196,7 @@ class _History:
 
 
 def sentence(graph: nx.DiGraph) -> str:
-    """Return a summary of a network: its nodes and links, and its parts if it is not connected."""
+    """Return a summary of a network as text: the numbers of nodes and links; if not connected, the number of parts."""
     count = f"{len(graph):,} node{'s' if len(graph) != 1 else ''}, {graph.number_of_edges():,} links"
     part_count = nx.number_strongly_connected_components(graph)
     return count if part_count == 1 else f"{count}; in {part_count:,} parts that do not all reach each other"
@@ -217,10 +217,10 @@ def _add_node(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
 
 
 def _join_nodes(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
-    """Add the missing links of an edit, in both directions and without loss.
+    """Add links between pairs of nodes, in both directions and without loss. Existing links remain unchanged.
 
-    ``message``: the edit, whose entry "links" is a list of pairs of nodes. Returns (the new graph, None); the graph is
-    None if all of these links exist already.
+    ``message``: the edit that the map sent; its entry "links" is a list of pairs of nodes. Returns (the new graph,
+    None), or (None, None) if all of these links exist already.
     """
     node_pairs = [pair for a, b in message["links"] for pair in ((a, b), (b, a))]
     new_links = {pair: 1.0 for pair in node_pairs if not graph.has_edge(*pair)}

@@ -239,7 +239,7 @@ class TableSource(widgets.VBox):
 def choices() -> list[tuple[str, Any]]:
     """Return the entries of the menu as (label, source), including the testbeds on this machine.
 
-    A source is `TABLE`, or a tuple: (kind of a generator, ""), or ("testbed", name of the testbed).
+    A source is (kind of a generator, ""), or ("testbed", name of the testbed), or the constant `TABLE`.
     """
     testbed_choices = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
     labels = LABELS | {name: name for name in plugins.load_all("topologies", parameters.TABLES)}
@@ -305,9 +305,9 @@ def network_of(text: str, radius_m: float) -> nx.DiGraph:
 
 
 def tables(text: str) -> list[pd.DataFrame]:
-    """Return the tables in a text, each of which begins with a header.
+    """Return the tables in a text as data frames. A line with column names begins each table.
 
-    All cells are texts. The index of each table contains the line numbers of its rows in the text.
+    All cells are strings. The index of a data frame contains the line number of each row in the text, from 1.
     """
     import pandas as pd
 
