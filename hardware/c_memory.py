@@ -121,7 +121,7 @@ def frames() -> list[Frame]:
 
 
 def deepest_calls(has_filters: bool = False) -> list[str]:
-    """Return the names of the functions on the call path that takes the most stack, from "reset" on.
+    """Return the names of the functions on the call path that begins with "reset" and takes the most stack.
 
     The path of the interrupt handler that takes the most stack follows.
     """

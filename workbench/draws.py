@@ -56,7 +56,7 @@ def below(key, counter, bound):
 
 
 class Stream:
-    """The draws of one key in order: the random number generator of a protocol node."""
+    """A sequence of random numbers that its key determines: the random number generator of a protocol node."""
 
     def __init__(self, key, counter=0):
         self.key = key

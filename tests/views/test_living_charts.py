@@ -217,14 +217,28 @@ def test_cells_that_are_run_again_leave_no_figures_documents_or_comms(notebook):
     run_charts(notebook, SENT)
     comms = len(CELLS) - 1
 
-    def state():
-        notebook.run(comms)
-        return [int(notebook.output(comms)), notebook.page.evaluate("() => globalThis.workbenchCharts.size")]
+    client = notebook.page.context.new_cdp_session(notebook.page)
 
-    before = state()
-    documents = f"() => {CHARTS}[0].Bokeh.documents.length"
-    for _ in range(10):
-        notebook.run(SENT)
-        wait(notebook, f"{CHARTS}.length == 1")
+    def state():
+        for _ in range(2):  # some objects become unreachable only after the first collection
+            client.send("HeapProfiler.collectGarbage")
+            notebook.page.wait_for_timeout(200)
+        notebook.run(comms)
+        counts = [int(notebook.output(comms)), notebook.page.evaluate("() => globalThis.workbenchCharts.size")]
+        return counts, notebook.page.evaluate("() => performance.memory.usedJSHeapSize / 1e6")
+
+    def run_again(times):
+        for _ in range(times):
+            notebook.run(SENT)
+            wait(notebook, f"{CHARTS}.length == 1")
+
+    run_again(10)
+    counts, heap_MB = state()
+    run_again(50)
     wait(notebook, f"globalThis.workbenchCharts.size == 1 && {CHARTS}.length == 1")
-    assert state() == before and notebook.page.evaluate(documents) == 1
+    later_counts, later_MB = state()
+    assert later_counts == counts and later_MB < heap_MB + 10  # 24 MB more if Bokeh's views are not removed
+    bokeh = (
+        f"(() => {{ const {{ Bokeh }} = {CHARTS}[0]; return [Bokeh.documents.length, Bokeh.index.roots.length] }})()"
+    )
+    assert notebook.page.evaluate(bokeh) == [1, 2]  # the figure, and the view of Bokeh's messages

@@ -62,9 +62,11 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last `Step` of a reading that is routed hop by hop, or None if the trace does not prove a loss.
+    """Return the last step of a lost reading, in a protocol that routes readings hop by hop.
 
-    ``trail``: the trace rows of the reading.
+    A `Step` is an event on the reading's path, such as the loss of a frame. Returns None if the trace does not prove a
+    loss. ``evidence``: the trace of the run. ``trail``: the trace rows of the reading. ``pair``, the reading and its
+    subscription, is ignored.
     """
     return next(iter(outcomes(evidence, trail, trail.holders)), None)
 

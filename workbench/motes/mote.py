@@ -28,9 +28,11 @@ _MOST_B = framing.LONGEST_BODY - len(messages.encode(messages.CONFIGURE, bytes(m
 
 
 class Mote(MoteLine):
-    """A mote at the other end of the line ``url``.
+    """A mote at the other end of a line, a serial port or socket whose URL is ``url``.
 
-    ``now_us()`` returns the host's time in µs. `clock` converts times of the mote's clock to the host's time.
+    ``now_us`` is a function that returns the host's time in µs; None stands for `time.perf_counter`. ``report(kind,
+    value)`` is called for each report about the mote. The attribute ``clock`` converts times of the mote's clock to the
+    host's time.
     """
 
     def __init__(self, url: str, report: Report | None = None, now_us: Callable[[], float] | None = None) -> None:

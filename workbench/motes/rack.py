@@ -189,7 +189,7 @@ class Rack:
 
     @property
     def urls(self) -> list[str]:
-        """The URL of each mote's line, in the order of the motes. It stays the same over restarts."""
+        """The URL of each mote's serial line, in the order of the motes. A mote that restarts keeps its URL."""
         return [f"socket://127.0.0.1:{self._ports[mote]}" for mote in range(self.count)]
 
     @property

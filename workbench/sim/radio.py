@@ -249,7 +249,7 @@ class Radio:
     def to_dict(self) -> dict[str, Any]:
         """Return the radio as plain values, ready for JSON.
 
-        A field that a later version added is left out if it has its default.
+        Fields that were added after version 0.1 are left out if they have their defaults.
         """
         values = {**asdict(self), "jitter_ms": list(self.jitter_ms)}
         at_default = {field.name for field in fields(self) if getattr(self, field.name) == field.default}

@@ -70,9 +70,10 @@ class Readings:
     def attributes(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (0.0, 0.0)
     ) -> str:
-        """Return the latest reading at or before ``time_s`` as attributes in text.
+        """Return the latest reading at or before ``time_s`` as text of attributes, such as "TEMP IS 21.5".
 
-        The other parameters are ignored; the method `SensorField.attributes`, which has the same signature, uses them.
+        Before the first reading, return the first. ``node``, ``x_m``, ``y_m`` and ``extent`` are ignored. They exist
+        because `SensorField.attributes`, which is called in the same way, uses them.
         """
         time_index = max(0, bisect_right(self.times_us, round(time_s * 1e6)) - 1)
         return ", ".join(

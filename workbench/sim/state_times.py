@@ -148,9 +148,10 @@ class RadioLedger:
         return states_us
 
     def _find_idle_checks(self, end_us: int, covered_us: np.ndarray) -> np.ndarray:
-        """Return for each node the time in µs of its wake-ups' checks of the channel while no frame was in the air.
+        """Return the total time in µs that each node was awake only to check the channel, and heard no frame.
 
-        ``end_us``: the end of the run. ``covered_us``: the end of each node's last busy interval.
+        With low-power listening, a sleeping node checks the channel at each wake-up. ``end_us``: the end of the run.
+        ``covered_us``: the end of each node's last busy interval.
         """
         idle_us = np.zeros(len(covered_us), np.int64)
         node_columns = self._phases_us, self._checks_us, covered_us, self._failed_us

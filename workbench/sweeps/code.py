@@ -1,15 +1,18 @@
 """Digests of the code that a point of a sweep runs. Results of different code count as different results.
 
+A digest is a hash of source text, by which a stored result shows the code that produced it.
+
 The digest of a point covers
 
-    the sources of the package that every run executes: `FOLDERS`, and the modules beside them
+    the sources that every run executes: the package's folders in `FOLDERS`, and modules outside of the folders
     the folder of the point's protocol, and of the protocols to which it refers
     the user's own code: protocol, filters, measure
 
 Modules that only draw or communicate over a network (`LEFT_OUT`) are excluded. A module without its source is
-represented by its compiled code. Line ends are normalized, since they differ on Windows. A record (`records.record`)
-has a digest of the same sources for each folder. The package's version is not used, since it does not change during
-development.
+represented by its compiled code. Line ends are normalized, since they differ on Windows. The package's version is not
+used, since it does not change during development.
+
+The saved record of a run (`workbench.records.record`) has a separate digest for each folder of these sources.
 """
 
 from __future__ import annotations

@@ -71,7 +71,9 @@ class PointProcess:
         self.connection = connection
 
     def send_plan(self, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
-        """Send a plan and the limits of its points to the process. Both apply to all shares that are sent later.
+        """Send a plan and the limits of its points to the process.
+
+        Both apply to all lists of points (shares) that `send_share` sends later.
 
         ``packed`` is the plan as `user_code.pack` returned it. Each point may take ``timeout_s`` seconds and
         ``memory_MB`` megabytes; None stands for no limit.

@@ -143,8 +143,9 @@ def _rows_of_result(plan: Plan, result: pa.RecordBatch | Failure) -> list[Row]:
 
 
 class _Member:
-    """A point process of a group, with its unfinished shares (lists of points).
+    """A member of a group of processes that run points (scenarios of a sweep).
 
+    ``process`` is the handle of the process, and ``shares`` are the lists of points that it has not finished.
     ``is_new`` means that the process has not run points of an earlier sweep.
     """
 

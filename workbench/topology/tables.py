@@ -107,7 +107,8 @@ def read_positions(source: object) -> dict[int, tuple[float, float]]:
         positions_m[node] = position_m
     if not positions_m:
         raise DataError(
-            f"{_describe_source(source, 'positions')} has no node with a position; it needs node, x_m, y_m."
+            f"{_describe_source(source, 'positions')} has no row with x_m and y_m; give at least one node a position, "
+            "in the columns node, x_m, y_m."
         )
     return positions_m
 

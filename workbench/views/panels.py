@@ -23,7 +23,10 @@ CURVES = 150
 
 
 def strips_drawing(scene: LayerScene, width: int) -> Drawing:
-    """Draw the diagrams below the map, in which rows of layers are bars in lanes; without diagrams, the height is 0."""
+    """Return a drawing of the diagrams below the map, of this ``width``; its height is 0 if ``scene`` has no diagrams.
+
+    A diagram has horizontal lanes. Each row of a layer with the mark "strip" is drawn as a bar in a lane.
+    """
     drawing = Drawing(width, 0)
     strip_groups = [group for group in scene.groups if group.mark == "strip"]
     for panel in dict.fromkeys(group.layer.panel for group in strip_groups):

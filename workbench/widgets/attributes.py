@@ -1,7 +1,10 @@
-"""A panel for the attributes of a subscription or a publication, with a list of the items that they match.
+"""A panel for the attributes of a subscription or a publication, with a list of the workload's items that match.
+
+The items are the workload's publications if the attributes belong to a subscription, and its subscriptions if they
+belong to a publication. The rule of the protocol decides which items match.
 
 Each attribute is a row of key, operator and value; all of them can also be edited as one text. User-defined keys appear
-in the menu once a cell has registered them. Items are matched by the rule of the protocol.
+in the menu once a cell has registered them.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Gallery(widgets.VBox):
 
 
 def question_html(model: gallery.Model) -> str:
-    """Return HTML with the question of a model."""
+    """Return HTML with the question that a model of the gallery answers. A model is a scenario with a question."""
     return f"<p>{html.escape(model.question)}</p>"
 
 

@@ -95,7 +95,7 @@ class Store:
             self._replace_file(state, opened_with)
 
     def flush(self) -> None:
-        """If `write` is still waiting to write a state, write that state now."""
+        """Write the state that waits to be written, if one waits. Errors of the disk are ignored."""
         with self._lock:
             pending, self._pending, self._timer = self._pending, None, None
             if pending is not None:

@@ -93,12 +93,16 @@ class Commands:
 
 
 class Subscriptions:
-    """The open subscriptions of all nodes on motes. Only the live driver's thread calls its methods.
+    """The open subscriptions of all nodes on motes.
 
-    ``post`` sends a command to a node's mote, as `Commands.post`. The threads that read the motes' lines pass the
-    answers to ``put_answer(node, kind, value)``. If a mote has given a number to a subscription, the kind is "numbered"
-    and the value is (key of the subscription, number), for `store_number`. If a command failed, the kind is "refused"
-    and the value is a sentence with the reason.
+    Only the thread of the live driver may call the methods. ``post`` is a function that sends a command to a node's
+    mote, such as `Commands.post`. ``put_answer(node, kind, value)`` is a function that passes a mote's answer to the
+    live driver, such as `Commands.put_answer`. Other threads call it: those that read the motes' lines. The kind is
+    one of
+
+        "numbered"  the mote accepted the subscription; value: (key of the subscription, the number that the mote gave
+                    to it). The live driver then calls `store_number`
+        "refused"   the command failed; value: a sentence with the reason
     """
 
     def __init__(self, post: Callable[..., None], put_answer: Callable[[int, str, Any], None]) -> None:

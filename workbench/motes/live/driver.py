@@ -31,7 +31,9 @@ Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 
 
 class LiveNode(Node):
-    """A stand-in, in the host's kernel, for a node on a mote: it has the methods that channel and kernel call.
+    """A stand-in, in the simulation kernel on the host, for a node that runs on a mote.
+
+    It has the methods that the simulated channel and the kernel (the loop that executes events in order) call.
 
     Received frames, link qualities and outcomes of unicast frames are sent to the mote as commands, without waiting.
     The mote sends its frames and events to the live driver as messages, so the ``outbox`` and the ``events`` of this

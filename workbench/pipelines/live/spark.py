@@ -61,7 +61,10 @@ class ReadingsSource(DataSource):
         return _Reader(self._folder())
 
     def streamReader(self, schema: Any) -> _StreamReader:
-        """Return the reader for ``spark.readStream``, which also follows new readings."""
+        """Return the reader for ``spark.readStream``; it reads the captured readings, then new ones as they arrive.
+
+        Spark requires the method's name. ``schema`` is ignored, as the columns are always those of `schema`.
+        """
         nulls_after_s = self.options.get("nulls_after_s")
         return _StreamReader(self._folder(), None if nulls_after_s is None else float(nulls_after_s))
 

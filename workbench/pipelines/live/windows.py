@@ -176,9 +176,10 @@ _COUNT, _SUM, _MIN, _MAX, _LATE = range(5)
 class Fold:
     """A computation of windows from readings that arrive one by one.
 
-    `close` returns the windows that no later reading can change. Readings are added in the order of the capture. So the
-    windows are the same to the last bit, however the lines were cut into batches, and however often the process was
-    killed and continued from its stored state.
+    A window has the count, mean, minimum and maximum of the readings in an interval. `close` returns the windows that
+    no later reading can change. Readings must be added in the order in which the capture (the folder of recorded
+    readings, `capture`) stores them. Then the windows do not depend on how the readings are divided into batches, nor
+    on how often the process is killed and continued from its stored state: they are equal to the last bit.
     """
 
     def __init__(self, settings: WindowSettings) -> None:

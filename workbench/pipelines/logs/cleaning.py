@@ -129,7 +129,7 @@ class _Plan:
 
     @property
     def checked_columns(self) -> list[str]:
-        """The names of the columns that the rules range, jump or stuck check."""
+        """The names of the columns that are checked by at least one of the rules "range", "jump" and "stuck"."""
         return [name for name in self.names if name in {*self.ranges, *self.jumps, *self.stuck}]
 
     def numbered(self) -> str:
@@ -246,8 +246,8 @@ def _conversion(column: str, to: str | None) -> str:
     if units not in _UNITS:
         known_conversions = ", ".join(f"{from_unit} to {to_unit}" for from_unit, to_unit in _UNITS)
         raise DataError(
-            f"column {column} cannot be converted to {to}; the names must end with the units of one of these "
-            f"conversions: {known_conversions}"
+            f"column {column} cannot be converted to {to}; both names must end with their unit, as in temperature_F "
+            f"and temperature_C; known conversions: {known_conversions}"
         )
     return f"{_UNITS[units].format(column)} AS {to}"
 

@@ -337,7 +337,11 @@ class TinyMQNode(Node):
         )
 
     def split(self, position, message):
-        """Divide a message's region among next hops: return [(next hop, its part)]; `NOBODY` stands for this node."""
+        """Divide a message's region among next hops; return [(next hop, its part of the region)].
+
+        The region is the set of strings that the message has not reached yet. ``position``: this node's place (key,
+        parent, children) in the message's tree. The next hop `NOBODY` stands for this node.
+        """
         return fragments(
             self.overlay, position, self.box(message), message.region, self.mapping, self.settings.shortcuts
         )

@@ -431,11 +431,12 @@ def _jitter_us(radio: Radio) -> tuple[int, int]:
 
 
 def _compute_audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[int, int, int]:
-    """Return upper limits (action, frame, more) of the entries that an event adds to ``core.audibles``.
+    """Return (action, frame, more): upper limits of the number of entries that an event adds to ``core.audibles``.
 
-    ``core.audibles`` has an entry for each transmission at each node that hears it. ``action``: the limit for an action
-    of the workload. ``frame``: the limit for a frame's end or a wake-up. ``more``: the limit for each frame that an
-    event sends beyond its declared ``needs``.
+    ``core.audibles`` has an entry for each transmission at each node that hears it. ``action``: the limit for a node's
+    start or an action of the workload. ``frame``: the limit for any other event, such as a frame's end or a wake-up.
+    ``more``: the number to add to the limit for each frame that an event sends beyond ``needs``. ``needs``: the largest
+    numbers of trace rows, frames and messages that the protocol declares (for a frame or wake-up, for an action).
     """
     radio, first_arc = setup.radio, setup.network.first
     if not _shares_medium(radio):

@@ -151,7 +151,10 @@ def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
 
 
 def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
-    """Return for each delivery (d,) whether a node created its message and the subscription existed at its time."""
+    """Return a bool array (d,): whether a node created the delivered message, and the subscription existed.
+
+    The subscription must have existed at the time of the delivery.
+    """
     is_known = (all_deliveries.subscription >= 0) & (all_deliveries.message >= 0)
     first_us, last_us = (
         subscriptions.first_us[all_deliveries.subscription],

@@ -76,7 +76,10 @@ class Listed:
     axis: Axis
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Map ``shares``, numbers in [0, 1], to indices of the axis's list of values (as float64)."""
+        """Map ``shares``, positions in [0, 1], to indices of the axis's list of values.
+
+        Each index has an equal part of [0, 1]. The indices are whole numbers in an array of float64.
+        """
         count = len(self.axis.values)
         return np.minimum(np.floor(shares * count), count - 1)
 

@@ -77,9 +77,9 @@ class PairedSeeds(Design):
         return {"seed": seed, **{path: f"{path} {seed}" for path in self._makers}}
 
     def probes(self) -> Sequence[int]:
-        """Return the numbers of the points to check before a sweep runs.
+        """Return the indices of the points to check before a sweep runs.
 
-        These are about ten points, because building a point may draw a network.
+        These are only about ten points: to build a point, a random network may have to be generated, which is slow.
         """
         return evenly(self._count, PROBES // 10)
 

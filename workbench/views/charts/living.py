@@ -98,7 +98,10 @@ class ChartView:
         self.wire.on_msg(self._answer)
 
     def to_html(self) -> str:
-        """Return the picture as HTML for the output of a cell. The wire finds it by the attribute ``data-chart``."""
+        """Return the chart's picture as HTML for the output of a cell.
+
+        The invisible widget of the class `Wire` finds the picture in the page by the attribute ``data-chart``.
+        """
         return f'<div data-chart="{self.wire.holder}">{self.chart.to_image_html()}</div>'
 
     def feed(self, chart: Chart) -> None:

@@ -126,10 +126,12 @@ class FiltersOnNode:
 class FilterOnNode:
     """A filter on one node, with its state there.
 
-    matching  the node's rule of matching; only with "two-way" may the filter's results have constraints
-    held      None, or the data message that the filter dropped last: (origin, sequence, previous hop, ttl, attributes).
-              Filters process the readings of a message one at a time, so several filters may drop the same message.
-              ``attributes`` are those of the last reading that this filter dropped.
+    matching  the node's rule of matching: "any", "strict" or "two-way". Data that the filter returns may contain
+              constraints, such as TEMP GE 20, only if the rule is "two-way"
+    held      the data message that the filter dropped last, as (origin, sequence, previous hop, ttl, attributes), or
+              None. Samples that the filter emits later are sent in place of this message. ``attributes`` are those of
+              the last reading in the message that this filter dropped. A message is held only if all its readings were
+              dropped. If different filters dropped them, each of these filters holds the message.
     """
 
     def __init__(self, key, attributes, messages, filter_, name=""):

@@ -118,8 +118,9 @@ class Security:
             or (self.way and not recipient_count)
         ):
             raise ParameterError(
-                f"the argument `recipients` has {recipient_count} keys, and `way` is {self.way!r}; it takes 0 keys if "
-                f"way is None, 1 for {IMPLICIT!r} and {DIRECT!r}, and at least 1 for the other ways"
+                f"the argument `recipients` has {recipient_count} keys, and `way` is {self.way!r}; give no recipients "
+                f"if way is None, exactly 1 if it is {IMPLICIT!r} or {DIRECT!r}, and at least 1 if it is {A256KW!r} or "
+                f"{ECDH_ES_A256KW!r}"
             )
         for kid in self.recipients:
             (self.keys.public if self.way == ECDH_ES_A256KW else self.keys.symmetric)(kid)

@@ -164,8 +164,9 @@ def lowest_except(state, i, excluded_link):
 def shows_loop(state, i, link, message):
     """Return whether the mesh id in a message shows that the link with its sender closes a loop.
 
-    The link closes a loop if node ``i`` created this id. It also does if the id has the same owner as the lowest id of
-    node ``i`` and its other neighbors (`lowest_except`).
+    The owner of an id is the node that created it. The link closes a loop if the owner of the message's id is node
+    ``i``. The link also closes a loop if this owner is that of the lowest id that node ``i`` or its other neighbors
+    have (`lowest_except`).
     """
     header, node = state.headers[message], state.nodes[i]
     if rules.hop_to_add(_mark_bytes(header.mesh_low)) < 0:

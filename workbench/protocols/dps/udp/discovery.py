@@ -4,14 +4,15 @@ Theory of operation
     A node publishes an *announcement* on ``$DPS_Discovery/<service>``, by multicast and with a request for
     acknowledgements. It contains the union of the filters of the application's subscriptions, and data that the
     application chooses. A node announces itself 20 to 119 ms after it is opened, about a second later, and then at
-    intervals that double until they are at least five minutes. Each receiver acknowledges an announcement with its own
-    announcement. A node that closes publishes an empty announcement, the goodbye. Subscriptions to announcements are
-    not sent to neighbors, so announcements do not travel over links.
+    intervals that double until they are at least five minutes. The receivers are the other nodes of the service that
+    the multicast reaches. Each acknowledges the announcement with its own announcement. A node that closes publishes an
+    empty announcement, the goodbye. Nodes do not send their subscriptions to announcements to neighbors, so they do not
+    forward announcements over links to each other.
 
-    The receiver compares the announced filter with its own publications. If the filter includes an item (a testable
-    part of a topic) of a publication, the announced node may subscribe to this publication. The receiver then
-    acknowledges at once and requests a link. Otherwise it acknowledges after 20 to 119 ms, because other nodes are
-    answering too.
+    A node that receives an announcement or an acknowledgement compares the announced filter with its own publications.
+    If the filter has all bits of an item (a testable part of a topic) of a publication, the announced node may
+    subscribe to this publication. The receiver then acknowledges an announcement at once and requests a link.
+    Otherwise it acknowledges after 20 to 119 ms, because other nodes are answering too.
 
     A node remembers the topics of its publications, so it can request a link as soon as a subscription matches.
 
@@ -21,20 +22,22 @@ Bounds
 
 Limits
     filters     Filters have false positives, so some links are not needed. A subscription to ``+`` or ``#`` alone sets
-                no bits, so no node links because of it. It does receive announcements.
+                no bits, so no node requests a link because of it. It matches announcements, too.
     lost links  A lost link is requested once more, and again with the next announcement.
     C nodes     A publisher of the C implementation does not request a link when its publication allows wildcards (see
                 below). Announcements do not contain published topics, so the subscriber cannot request it either.
     strangers   A host that can multicast to a node can make it request links.
 
 Differs from the reference implementation in
-    match      The reference links if the interests include the whole filter of a publication. That test is inverted,
-               and holds for publications without wildcards at best. This node tests whether the interests include
-               any item of the publication, as intended.
+    match      The reference requests a link if the announced filter has all bits of a publication's filter. This test
+               is inverted: a subscription matches if the publication's filter has all bits of the
+               subscription's filter. The reference's test succeeds at best for publications without wildcards. This
+               node requests a link if the announced filter has all bits of at least one item of the publication.
     changes    New subscriptions are announced at once, and new publications are compared with all known nodes. In the
                reference the application has to announce again, and a publication waits for the next announcement.
     memory     The reference passes each announcement to the application. This node remembers nodes and reports changes.
-    relayed    An announcement that came over a link is ignored, because its sender is not the announced node.
+    relayed    Another implementation may still relay an announcement over a link. This node ignores such an
+               announcement, because its sender is not the announced node.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427.

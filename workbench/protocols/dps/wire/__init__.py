@@ -299,7 +299,10 @@ def origin_of(publication_id: bytes) -> tuple[int, int]:
 
 
 def _read_scalars(reader: cbor.Reader) -> Values:
-    """Read a map of header fields; return {key: value} for those that are the publication id or an unsigned integer."""
+    """Read a map of header fields; return {field key: value} for some of the fields.
+
+    These are the publication id (bytes) and all fields whose value is an unsigned integer. Other fields are skipped.
+    """
     header_fields = {}
     for _ in range(reader.mapping("map")):
         field_key = reader.unsigned("key")

@@ -25,7 +25,10 @@ _BLOCK_BITS = 3  # ids that differ only in this many last bits are stored side b
 
 @compiled
 def heard_id(link, number):
-    """Return the id under which a table of recent ids stores the frame ``number`` that arrived on a link."""
+    """Return the id of a received frame in a table of recent ids; it is made from the link and the frame's number.
+
+    ``link``: the row of the link on which the frame arrived. ``number``: the frame's sequence number on this link.
+    """
     return (_HEARD << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 

@@ -93,9 +93,10 @@ class StoredSpan(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Overlay:
-    """The overlay of a run in time, as tables sorted by ``from_us`` and as tuples of spans.
+    """The overlay of a run in time: tables sorted by ``from_us``, whose rows are intervals [from_us, until_us).
 
-        roots         the root of each tree
+        roots         a tuple: the root of each tree
+        words         the texts of keys and queries; the columns ``key`` and ``text`` of the tables have indices into it
         place_rows    columns: the fields of `PlaceSpan`, and the depth of the node in the tree
         orphan_rows   columns: the fields of `OrphanSpan`
         stored_rows   columns: the fields of `StoredSpan`
@@ -103,8 +104,10 @@ class Overlay:
                       number common to all intervals of a zone)
         whole         node, from_us, until_us: when a node had a place in one tree (in PUB-2-SUB+: in every tree)
         outages       node, from_us, until_us: when a node was down
+        duration_us   duration of the run
 
-    In the tables, a key or a text is an index of ``words``.
+    The properties ``places``, ``orphans`` and ``stored`` return the rows of three tables as tuples of `PlaceSpan`,
+    `OrphanSpan` and `StoredSpan`, with texts instead of indices.
     """
 
     roots: tuple[int, ...]
