@@ -97,6 +97,7 @@ def test_a_point_of_a_sweep_shows_its_values_and_opens_its_runs(notebook):
     assert notebook.page.locator(".wb-run").count() == 0
 
 
+@pytest.mark.family
 def test_a_selected_part_of_the_deliveries_is_shown_on_the_map_and_a_node_selects_its_deliveries(notebook):
     run_charts(notebook, RUN)
     notebook.run(PLAYER)
