@@ -15,6 +15,8 @@ import urllib.request
 from pathlib import Path
 
 import nbformat
+from nbclient import NotebookClient
+from traitlets.config import Config
 
 from tests.repository import REPOSITORY
 from workbench.cli.lab import app_command, write_app
@@ -27,6 +29,8 @@ const setTimeoutAtOnce = window.setTimeout
 window.setTimeout = (act, delay_ms, ...rest) => setTimeoutAtOnce(act, delay_ms === 4000 ? 300000 : delay_ms, ...rest)
 """
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+# Kernels that other processes start at the same time would take free ports from each other; sockets in files do not.
+_OWN_SOCKETS = Config({"KernelManager": {"transport": "ipc"}})
 OPTIONS = (
     "--no-browser",
     "--expose-app-in-browser",
@@ -36,6 +40,11 @@ OPTIONS = (
     "--ServerApp.disable_check_xsrf=True",
     "--LabApp.news_url=None",
 )
+
+
+def client_of(notebook, **options):
+    """Return a client that executes a notebook in a kernel of its own; ``options`` are those of NotebookClient."""
+    return NotebookClient(notebook, config=_OWN_SOCKETS, **options)
 
 
 class Jupyter:

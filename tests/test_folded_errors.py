@@ -2,17 +2,16 @@
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from tests.jupyter import KERNEL
+from tests.jupyter import KERNEL, client_of
 
 SENTENCE = "Radio has no parameter 'collision' (did you mean collisions?); it has: loss, "
 
 
 def executed(cells, **options):
     notebook = nbformat.v4.new_notebook(metadata=KERNEL, cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, timeout=60, **options).execute()
+    client_of(notebook, timeout=60, **options).execute()
     return [cell.outputs for cell in notebook.cells]
 
 

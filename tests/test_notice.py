@@ -3,9 +3,8 @@
 from types import SimpleNamespace
 
 import nbformat
-from nbclient import NotebookClient
 
-from tests.jupyter import KERNEL
+from tests.jupyter import KERNEL, client_of
 from workbench import notice
 from workbench.notice import Notice, notebook_kernel
 
@@ -32,7 +31,7 @@ def test_the_fork_of_a_kernel_shows_nothing(capsys, monkeypatch):
 def test_a_notebook_that_is_saved_does_not_have_it():
     shown = []
     notebook = nbformat.v4.new_notebook(metadata=KERNEL, cells=[nbformat.v4.new_code_cell(CELL)])
-    client = NotebookClient(notebook, timeout=60)
+    client = client_of(notebook, timeout=60)
     output = client.output
     client.output = lambda outs, message, *more: (shown.append(message["content"]), output(outs, message, *more))[1]
     client.execute()

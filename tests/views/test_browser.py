@@ -17,7 +17,7 @@ from workbench.views.seeing import LayerBuilder, see
 
 pytestmark = pytest.mark.browser
 SECOND = 1_000_000
-PLAYER = "document.querySelector('.wb-player').workbenchPlayer"
+PLAYER = "document.querySelector('.wb-player')?.workbenchPlayer"
 LOSSY_RADIO = wb.Radio(loss="links", collisions=True)
 
 

@@ -79,6 +79,14 @@ def move_to(notebook, which, at, name="marks 0"):
     return x, y
 
 
+def drag(notebook, start, end):
+    """Press the mouse at one position of the page, move it to another, and release it."""
+    notebook.page.mouse.move(*start)
+    notebook.page.mouse.down()
+    notebook.page.mouse.move(*end, steps=5)
+    notebook.page.mouse.up()
+
+
 def test_a_point_of_a_sweep_shows_its_values_and_opens_its_runs(notebook):
     run_charts(notebook, SENT, ENERGY)
     x, y = move_to(notebook, 0, 1)
@@ -91,8 +99,8 @@ def test_a_point_of_a_sweep_shows_its_values_and_opens_its_runs(notebook):
     assert bar.locator("output").inner_text() == "protocol.refresh_s=4, seed=1"
     assert notebook.page.evaluate(SELECTED, 1) == [1]  # the other chart of the table selects the same runs
     bar.get_by_label("Next run of this point").click()
-    wait(notebook, "document.querySelector('.wb-run output').textContent.endsWith('seed=2')")
-    wait(notebook, "document.querySelector('.wb-run .wb-player').workbenchPlayer.picture.workload.includes('seed 2')")
+    wait(notebook, "document.querySelector('.wb-run output')?.textContent.endsWith('seed=2')")
+    wait(notebook, "document.querySelector('.wb-run .wb-player')?.workbenchPlayer?.picture.workload.includes('seed 2')")
     notebook.page.get_by_label("Close this run").click()
     assert notebook.page.locator(".wb-run").count() == 0
 
@@ -104,10 +112,7 @@ def test_a_selected_part_of_the_deliveries_is_shown_on_the_map_and_a_node_select
     wait(notebook, "document.querySelector('.wb-player')?.workbenchPlayer?.paints > 1")
     count = notebook.page.evaluate(f"() => {CHARTS}[0].sources[0]['marks 0'].data.x.length")
     (x0, y0), (x1, y1) = (notebook.page.evaluate(POINT, [0, "marks 0", at]) for at in (count - 2, count - 1))
-    notebook.page.mouse.move(x0 - 5, y0 + 5)
-    notebook.page.mouse.down()
-    notebook.page.mouse.move(x1 + 5, y1 - 5, steps=5)
-    notebook.page.mouse.up()
+    drag(notebook, (x0 - 5, y0 + 5), (x1 + 5, y1 - 5))
     assert count - 1 in notebook.page.evaluate(SELECTED, 0)
     player = "document.querySelector('.wb-player').workbenchPlayer"
     paths = f"{CHARTS}[0].sources[0]['marks 0'].data.paths"
@@ -179,10 +184,7 @@ def test_a_zoom_gets_round_ticks_and_a_reset_those_of_the_picture(notebook):
     assert notebook.page.evaluate(ticks) == "FixedTicker"
     notebook.page.get_by_label("Drag a rectangle to zoom in").click()
     (x0, y0), (x1, y1) = (notebook.page.evaluate(POINT, [0, "marks 0", at]) for at in (0, 1))
-    notebook.page.mouse.move(x0, y0)
-    notebook.page.mouse.down()
-    notebook.page.mouse.move(x1, y1 + 20, steps=5)
-    notebook.page.mouse.up()
+    drag(notebook, (x0, y0), (x1, y1 + 20))
     wait(notebook, f"{CHARTS}[0].figures[0].left[0].ticker.type == 'BasicTicker'")
     notebook.page.get_by_label("Reset the zoom and clear the selection").click()
     wait(notebook, f"{CHARTS}[0].figures[0].left[0].ticker.type == 'FixedTicker'")

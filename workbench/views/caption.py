@@ -20,6 +20,11 @@ def title(run: Any) -> str:
     return f"{name} on {nodes(scenario.topology)}"
 
 
+def subject(run: Any) -> str:
+    """Return a text that charts and players of a run or a scenario have in common; see `Chart.subject`."""
+    return f"run {getattr(getattr(run, 'scenario', run), 'hash', '')}"
+
+
 def nodes(graph: Any) -> str:
     """Return the number of nodes and the kind of generator that made the network: "64 nodes (office)"."""
     count = graph.number_of_nodes()

@@ -15,9 +15,10 @@ from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.workload import read_publications, read_subscriptions
 from workbench.sim.rows import Columns
+from workbench.views import caption
 from workbench.views.carried import carries_record
 from workbench.views.charts.description import DOTS, Series
-from workbench.views.charts.static import Chart, line_chart, resizable, subject_of
+from workbench.views.charts.static import Chart, line_chart, resizable
 from workbench.views.seeing import see
 
 AXES = {"percent": "deliveries (%)", "time_s": "time of publication (s)"}
@@ -83,7 +84,7 @@ def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT)
         f"; {missing:,} expected readings were not delivered" if missing else ""
     )
     chart = line_chart(series, x_label=AXES[x], y_label="latency (ms)", note=note, width=width, height=height)
-    chart.title, chart.subject = "Latency of each delivery", subject_of(run)
+    chart.title, chart.subject = "Latency of each delivery", caption.subject(run)
     return chart
 
 

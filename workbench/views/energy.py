@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from workbench.errors import ParameterError
 from workbench.suggestion import meant
-from workbench.views import palette
+from workbench.views import caption, palette
 from workbench.views.charts.description import BARS, Series
-from workbench.views.charts.static import Chart, category_chart, resizable, subject_of
+from workbench.views.charts.static import Chart, category_chart, resizable
 from workbench.views.loads import load_map
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH
         width=width,
         height=height,
     )
-    chart.title, chart.subject = "Charge of each node's radio by state", subject_of(energy.run)
+    chart.title, chart.subject = "Charge of each node's radio by state", caption.subject(energy.run)
     return chart
 
 
@@ -80,7 +80,7 @@ def lifetime_map(energy: Energy, states: Sequence[str] | None = None, width: int
     metric = "charge in mC" + (f", without {', '.join(hidden_titles)}," if hidden_titles else "")
     loads = energy.charge_mC[drawn_states].sum(axis=1).rename(metric).reset_index()
     loads[f"{metric}_low"] = loads[f"{metric}_high"] = loads[metric]
-    return load_map(loads, energy.run.scenario.topology, metric, width, dark, subject_of(energy.run))
+    return load_map(loads, energy.run.scenario.topology, metric, width, dark, caption.subject(energy.run))
 
 
 def _choose_states(energy: Energy, states: Sequence[str] | None) -> list[str]:

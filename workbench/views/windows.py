@@ -18,10 +18,9 @@ import numpy as np
 from workbench.attributes.keys import key_of
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.views.charts.description import Series
-from workbench.views.charts.living import ChartView, remember, running_cell
+from workbench.views.charts.living import ChartView, open_view, running_cell
 from workbench.views.charts.static import Chart, line_chart, resizable
 from workbench.views.notebook import in_notebook
-from workbench.views.player.embed import new_id
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,8 +141,8 @@ def chart(following: Any, key: str | None = None) -> Chart | None:
         return drawing
     from IPython.display import HTML, display
 
-    view, cell = ChartView(drawing, new_id()), running_cell()
-    remember(view, cell)
+    cell = running_cell()
+    view = open_view(drawing, cell)
     display_handle = display(HTML(view.to_html()), display_id=True)
     # The thread outlives the cell that started it. Its updates find the output by the output's id. A program that
     # executes a notebook without a page accepts only messages of the running cell.
@@ -174,9 +173,7 @@ def _update_chart(following: Any, key: str | None, view: ChartView, cell: str, s
                 if is_running:
                     view.feed(drawing)
                 else:
-                    last_view = ChartView(drawing, new_id())
-                    remember(last_view, cell)
-                    shown.update(HTML(last_view.to_html()))
+                    shown.update(HTML(open_view(drawing, cell).to_html()))
                     view.close()
             except Exception as error:
                 print(f"the chart is no longer updated: drawing the windows raised {error!r}", file=sys.stderr)

@@ -1,24 +1,15 @@
 // The browser's side of PageLink: it opens the scenario in the address, shows links, and takes files that are dropped.
 
 // Return the lab around an element, once it is in the page.
-async function labAround(el) {
-  for (let waited = 0; waited < 200; waited++) {
-    const found = el.closest(".wb-lab")
-    if (found && el.isConnected) return found
-    await new Promise((done) => setTimeout(done, 50))
-  }
-  return null
-}
+const labAround = (el) => waitFor(() => el.isConnected && el.closest(".wb-lab"))
 
 const playerIn = (lab) => [...lab.querySelectorAll(".wb-player")].map((root) => root.workbenchPlayer).find((one) => one?.picture)
 
 // Show the moment and the layers of a link as soon as the player shows the run of its scenario.
 async function showMoment(lab, subject, fragment) {
-  for (let waited = 0; waited < 1200 && lab.isConnected; waited++) {
-    const player = playerIn(lab)
-    if (player?.picture.subject == subject && !player.picture.is_preview) return player.applyFragment(fragment)
-    await new Promise((done) => setTimeout(done, 50))
-  }
+  const shows = (player) => player?.picture.subject == subject && !player.picture.is_preview
+  const player = await waitFor(() => [playerIn(lab)].find(shows), 1200)
+  player?.applyFragment(fragment)
 }
 
 // Let the lab open files that are dropped on it; return a function that ends this.

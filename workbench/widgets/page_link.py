@@ -7,7 +7,6 @@ layers. Files that the user drops on the lab arrive here too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from typing import Any
 
 import traitlets
@@ -15,8 +14,10 @@ import traitlets
 from workbench.errors import WorkbenchError
 from workbench.records.link import from_fragment, to_fragment
 from workbench.sim.scenario import Scenario
-from workbench.views.charts.static import subject_of_scenario
+from workbench.views import caption
+from workbench.views.player.embed import browser_file
 from workbench.views.player.once import LoadedOnce
+from workbench.widgets.style_sheet import read_script
 
 
 class PageLink(LoadedOnce):
@@ -27,7 +28,7 @@ class PageLink(LoadedOnce):
     show_error: called with a sentence if the address is invalid.
     """
 
-    script = traitlets.Unicode(files(__package__).joinpath("page_link.js").read_text(encoding="utf-8")).tag(sync=True)
+    script = traitlets.Unicode(browser_file("elements.js") + read_script("page_link.js")).tag(sync=True)
 
     def __init__(
         self,
@@ -54,4 +55,4 @@ class PageLink(LoadedOnce):
                 self._show_error(f"the link in the address of this page cannot be opened: {error}")
                 return
             self._open_scenario(scenario)
-            self.send({"subject": subject_of_scenario(scenario), "fragment": fragment})
+            self.send({"subject": caption.subject(scenario), "fragment": fragment})

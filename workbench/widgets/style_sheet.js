@@ -34,14 +34,12 @@ function hasNoKernel(model) {
 }
 
 // Return the outermost panel around an element, once the element is in the page.
-async function outermost(el) {
-  for (let waited = 0; waited < 200; waited++) {
-    let found = el.closest(".wb-lab, .wb-part")
-    for (let next = found; next; next = found.parentElement?.closest(".wb-lab, .wb-part")) found = next
-    if (found && el.isConnected) return found
-    await new Promise((done) => setTimeout(done, 50))
-  }
-  return null
+function outermost(el) {
+  return waitFor(() => {
+    let panel = el.closest(".wb-lab, .wb-part")
+    for (let next = panel; next; next = panel.parentElement?.closest(".wb-lab, .wb-part")) panel = next
+    return el.isConnected && panel
+  })
 }
 
 // JupyterLab 4 never releases the browser's side of a closed comm. Its callbacks keep the widget's model and views in

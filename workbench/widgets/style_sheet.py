@@ -11,9 +11,15 @@ from importlib.resources import files
 
 import traitlets
 
+from workbench.views.player.embed import browser_file
 from workbench.views.player.once import LoadedOnce
 
 _is_shared = False  # whether the panels that are made now share the style sheet of their owner
+
+
+def read_script(name: str) -> str:
+    """Return the text of a script in this folder; ``name``: its file name."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _join_style_sheets() -> str:
@@ -27,7 +33,7 @@ class StyleSheet(LoadedOnce):
     Its script names the handles of sliders for screen readers, because ipywidgets does not.
     """
 
-    script = traitlets.Unicode(files(__package__).joinpath("style_sheet.js").read_text(encoding="utf-8")).tag(sync=True)
+    script = traitlets.Unicode(browser_file("elements.js") + read_script("style_sheet.js")).tag(sync=True)
     _css = _join_style_sheets()
 
 

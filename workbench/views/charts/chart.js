@@ -1,15 +1,16 @@
-// An interactive chart: Bokeh figures in the place of the plot areas of a chart's picture. Titles, legends and notes stay SVG elements.
+// An interactive chart: Bokeh figures in the place of the plot areas of a chart's picture. Titles, legends and notes stay
+// SVG elements. This text is appended to elements.js and theme.js.
+//
 // Charts and players of a page that show the same subject share what the user selects.
 
 const CHART_STYLE = `
 .wb-chart { position: relative; max-width: 100%; font: 12px/1.4 system-ui, 'DejaVu Sans', sans-serif; }
-.wb-chart > svg { display: block; }
+.wb-chart > svg { display: block; max-width: none !important; }
 .wb-chart .wb-frame { position: absolute; }
 .wb-chart .wb-entry { position: absolute; height: 17px; padding: 0; border: 0; background: none; cursor: pointer; border-radius: 3px; }
 .wb-chart .wb-entry[aria-pressed="false"] { background: light-dark(#FFFFFFB8, #14181DB8); }
 .wb-chart .wb-entry:focus-visible { outline: 2px solid #0072B2; }
 .wb-chart .wb-tools { position: absolute; display: flex; gap: 2px; opacity: 0; transform: translateX(-100%); }
-.wb-chart > svg { max-width: none !important; }
 @media (hover: none) { .wb-chart .wb-tools { opacity: 0.6; } }
 .wb-chart:hover .wb-tools, .wb-chart .wb-tools:focus-within { opacity: 1; }
 .wb-chart .wb-tools button { font: 11px/1 system-ui, 'DejaVu Sans', sans-serif; padding: 3px 5px; cursor: pointer; border-radius: 3px;
@@ -19,17 +20,10 @@ const CHART_STYLE = `
 .wb-run-bar { display: flex; flex-wrap: wrap; gap: 6px; align-items: center; margin: 2px 0; }
 .wb-run-bar button { font: inherit; font-size: 12px; }`
 const CHART_COLOURS = /(^|_)color$/
-const SELECTION_CHANGED = "workbench-selection" // the event that announces what the user selects
+const DRAGS = { select: "Drag a rectangle to select points", zoom: "Drag a rectangle to zoom in" } // tools by name
 const KINDS_OF_IDS = ["runs", "paths", "nodes"]
 const LONG = 4_000 // lines with more points are thinned before they are drawn
-const liveCharts = (globalThis.workbenchCharts ??= new Set())
-
-function isChartDark(root) {
-  const { body, documentElement } = document
-  if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight == "false"
-  const theme = root.closest("[data-theme]")?.dataset.theme ?? documentElement.dataset.theme
-  return theme ? theme == "dark" : matchMedia("(prefers-color-scheme: dark)").matches
-}
+const liveCharts = (globalThis.workbenchCharts ??= new Set()) // for tests and benchmarks/charts.py
 
 async function inflateChart(packed) {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))
@@ -62,24 +56,15 @@ class LiveChart {
   constructor(root, Bokeh) {
     this.root = root // its content is the picture
     this.Bokeh = Bokeh
-    this.onEvent = (event) => this.applySelection(event.detail)
-    document.addEventListener(SELECTION_CHANGED, this.onEvent)
-    this.themes = new MutationObserver(() => this.retheme())
-    this.themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] })
-    this.themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
-    this.onSystem = () => this.retheme()
-    this.system = matchMedia("(prefers-color-scheme: dark)")
-    this.system.addEventListener("change", this.onSystem)
+    watchThemes(this) // which also calls applySelection()
     liveCharts.add(this)
   }
 
   // Show a chart: `chart` has the surroundings and the positions of frames, `items` a JSON document for each frame.
   async show(chart, items) {
-    const stage = document.createElement("div")
-    stage.className = "wb-chart"
+    const stage = element("div", "wb-chart", this.root)
     stage.style.cssText = "position: absolute; visibility: hidden"
     stage.innerHTML = `<style>${CHART_STYLE}</style>${chart.surroundings}`
-    this.root.append(stage)
     this.picture ??= [...this.root.children].filter((child) => child !== stage)
     const managers = [], listeners = []
     // Bokeh never removes its listeners of the visual viewport (bokeh/bokeh#15298): store them for disposeViews.
@@ -92,11 +77,8 @@ class LiveChart {
     }
     try {
       for (const [i, item] of items.entries()) {
-        const box = document.createElement("div")
-        box.className = "wb-frame"
-        box.style.left = `${chart.panels[i].x}px`
-        box.style.top = `${chart.panels[i].y}px`
-        stage.append(box)
+        const box = element("div", "wb-frame", stage)
+        box.style.cssText = `left: ${chart.panels[i].x}px; top: ${chart.panels[i].y}px`
         const embedded = await this.Bokeh.embed.embed_item(item, box)
         managers.push(embedded)
         const { document: made } = figureViewOf(embedded).model
@@ -144,16 +126,14 @@ class LiveChart {
     const svg = this.stage.querySelector(":scope > svg")
     if (svg && chart.surroundings != this.chart.surroundings) svg.outerHTML = chart.surroundings
     this.chart = chart
-    this.fedAt = performance.now()
   }
 
   setTicks(figure, ticks) {
     for (const axis of axesOf(figure)) {
       const wanted = ticks[axis.name]
-      const known = this.tickers.get(axis) ?? { ticker: axis.ticker }
+      const known = this.tickers.get(axis)
       known.overrides = new Map(wanted)
       known.ticker.ticks = wanted.map(([tick]) => tick)
-      this.tickers.set(axis, known)
       if (axis.ticker === known.ticker) axis.major_label_overrides = known.overrides
     }
   }
@@ -169,6 +149,7 @@ class LiveChart {
 
   watch() {
     for (const [i, figure] of this.figures.entries()) {
+      for (const axis of axesOf(figure)) this.tickers.set(axis, { ticker: axis.ticker, overrides: axis.major_label_overrides })
       let isWanted = false
       const zoom = () => {
         if (isWanted) return
@@ -181,8 +162,7 @@ class LiveChart {
       }
       for (const range of [figure.x_range, figure.y_range]) range.change.connect(zoom)
       for (const source of Object.values(this.sources[i])) {
-        if (source.name.startsWith("marks"))
-          source.selected.change.connect(() => this.announceSelection(i))
+        if (source.name.startsWith("marks")) source.selected.change.connect(() => this.announceSelection(i))
       }
       figure.on_event("tap", () => setTimeout(() => this.tap(i), 0))
     }
@@ -194,7 +174,6 @@ class LiveChart {
     for (const renderer of figure.renderers) if (renderer.selection_glyph) renderer.level = isWholeFigure ? "annotation" : "glyph"
     for (const axis of axesOf(figure)) {
       const range = axis.name == "x axis" ? figure.x_range : figure.y_range
-      if (!this.tickers.has(axis)) this.tickers.set(axis, { ticker: axis.ticker, overrides: axis.major_label_overrides })
       const { ticker, overrides } = this.tickers.get(axis)
       const isNamed = [...overrides.values()].some((label) => !/^[-\d.,e+]+$/.test(label))
       if (isWhole(range) || isNamed) axis.setv({ ticker, major_label_overrides: overrides })
@@ -208,56 +187,39 @@ class LiveChart {
   addLegend() {
     for (const [i, panel] of this.chart.panels.entries()) {
       for (const [series, [x, y, width, name]] of panel.legend.entries()) {
-        const entry = document.createElement("button")
-        entry.type = "button"
-        entry.className = "wb-entry"
-        entry.style.cssText = `left: ${x - 2}px; top: ${y - 12}px; width: ${width - 8}px`
-        entry.title = `Show or hide: ${name}`
-        entry.setAttribute("aria-label", entry.title)
-        entry.setAttribute("aria-pressed", "true")
-        entry.dataset.lmSuppressShortcuts = "true"
-        entry.addEventListener("click", () => {
+        const entry = button(this.stage, "", `Show or hide: ${name}`, () => {
           const isOn = entry.getAttribute("aria-pressed") != "true"
           entry.setAttribute("aria-pressed", String(isOn))
           for (const renderer of this.figures[i].renderers) if (renderer.name == `series ${series}`) renderer.visible = isOn
         })
-        this.stage.append(entry)
+        entry.className = "wb-entry"
+        entry.style.cssText = `left: ${x - 2}px; top: ${y - 12}px; width: ${width - 8}px`
+        entry.setAttribute("aria-pressed", "true")
       }
     }
   }
 
   addTools() {
     for (const [i, figure] of this.figures.entries()) {
-      const { tools } = figure.toolbar
-      const drags = tools.filter((tool) => ["select", "zoom"].includes(tool.name))
-      const bar = document.createElement("div")
-      bar.className = "wb-tools"
+      const drags = figure.toolbar.tools.filter((tool) => tool.name in DRAGS)
+      const bar = element("div", "wb-tools", this.stage)
       const [x, y] = this.chart.panels[i].tools
       bar.style.cssText = `left: ${x}px; top: ${y}px`
-      const add = (text, title, act) => {
-        const made = bar.appendChild(document.createElement("button"))
-        Object.assign(made, { type: "button", textContent: text, title })
-        made.setAttribute("aria-label", title)
-        made.dataset.lmSuppressShortcuts = "true"
-        made.addEventListener("click", act)
-        return made
-      }
       const press = () => {
         for (const [k, one] of buttons.entries()) one.setAttribute("aria-pressed", String(drags[k].active))
       }
       const buttons = drags.map((drag) =>
-        add(drag.name, drag.name == "zoom" ? "Drag a rectangle to zoom in" : "Drag a rectangle to select points", () => {
+        labelled(bar, drag.name, DRAGS[drag.name], () => {
           for (const tool of drags) tool.active = tool === drag
           press()
         }),
       )
       press()
-      add("reset", "Reset the zoom and clear the selection", () => {
+      labelled(bar, "reset", "Reset the zoom and clear the selection", () => {
         for (const range of [figure.x_range, figure.y_range]) range.setv({ start: range.reset_start, end: range.reset_end })
         for (const source of Object.values(this.sources[i])) source.selected.indices = []
         this.announceSelection(i)
       })
-      this.stage.append(bar)
     }
   }
 
@@ -290,9 +252,7 @@ class LiveChart {
     this.mute(this.figures[i])
     const selected = this.selectedIn(i)
     this.select(selected, i)
-    if (!this.chart.subject) return
-    const detail = { subject: this.chart.subject, from: this, selected }
-    document.dispatchEvent(new CustomEvent(SELECTION_CHANGED, { detail }))
+    announceSelection(this.chart.subject, this, selected)
   }
 
   // Select what another chart or a player of the same subject has selected.
@@ -326,7 +286,7 @@ class LiveChart {
 
   retheme() {
     if (!this.chart) return
-    const isDark = this.chart.is_dark || isChartDark(this.root)
+    const isDark = this.chart.is_dark || isDarkAt(this.root)
     if (isDark === this.isDark) return
     this.isDark = isDark
     for (const figure of this.figures) {
@@ -369,9 +329,7 @@ class LiveChart {
   }
 
   dispose() {
-    document.removeEventListener(SELECTION_CHANGED, this.onEvent)
-    this.themes.disconnect()
-    this.system.removeEventListener("change", this.onSystem)
+    this.isGone = true // for watchThemes
     this.disposeViews(this.managers, this.listeners)
     this.managers = this.views = this.listeners = []
     if (this.stage) this.stage.replaceWith(...this.picture)
@@ -426,6 +384,13 @@ function countBelow(values, limit) {
 // Return the view of the figure that a manager of views has. Another view is for Bokeh's messages.
 function figureViewOf(manager) {
   return manager.roots.find((view) => view.model.x_range)
+}
+
+// Add a button with a name for screen readers that is longer than its text.
+function labelled(parent, text, name, act) {
+  const made = button(parent, text, name, act)
+  made.setAttribute("aria-label", name)
+  return made
 }
 
 function isWhole(range) {

@@ -62,7 +62,7 @@ class Series:
 
     @property
     def has_marks(self) -> bool:
-        """Whether each point has a marker."""
+        """True if every point has a marker."""
         if self.shape != LINE or not self.marks:
             return self.shape == DOTS
         return max(map(len, split_at_gaps(self, (self.y,))), default=0) <= MOST_MARKS

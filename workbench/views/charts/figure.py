@@ -7,7 +7,7 @@ a figure replaces the picture.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ from workbench.views.charts.description import (
 from workbench.views.charts.static import Panel
 from workbench.views.drawing import FONT_FAMILY
 
-MARKS, LINES, BAND, ENDS = "marks", "line", "band", "ends"  # names of the sources of a series
+KINDS = MARKS, LINES, BAND, ENDS = "marks", "line", "band", "ends"  # names of the sources of a series
 # The tooltip of Bokeh has a white rim of 5 px, which is covered on a dark page.
 _TOOLTIP = (
     "<div style='max-width:26em;white-space:normal;margin:-5px;padding:5px;"
@@ -59,9 +59,10 @@ _MOST_HOVERED = 1_000  # points of a line with a tooltip
 _SIZES = {"circle": 7.0, "square": 6.05, "triangle": 7.1, "diamond": 8.2}  # px, as in the picture
 
 
-def figure_of(panel: Panel) -> Plot:
+def figure_of(panel: Panel, columns: Mapping[str, Mapping[str, Any]] | None = None) -> Plot:
     """Return a panel of a chart as a Bokeh figure, in colours for a light background.
 
+    ``columns``: the columns of its sources of data, in the form of `columns_of`; None: those that it returns.
     Its data sources are named after the index i of their series: "marks i" (points), "line i", "band i" (confidence
     band), and "ends i" (confidence intervals of isolated points).
     """
@@ -83,9 +84,10 @@ def figure_of(panel: Panel) -> Plot:
     )
     if area.y_ticks:
         _add_axes(figure, panel)
-    hovered = [
-        renderer for index, line in enumerate(panel.lines) for renderer in _add_series(figure, panel, line, index)
-    ]
+    sources = {
+        name: ColumnDataSource(dict(source), name=name) for name, source in (columns or columns_of(panel)).items()
+    }
+    hovered = [_add_series(figure, line, index, sources) for index, line in enumerate(panel.lines)]
     box_select, box_zoom = BoxSelectTool(renderers=hovered, name="select"), BoxZoomTool(name="zoom")
     can_select = any(line.ids for line in panel.lines)
     tools = [HoverTool(renderers=hovered, tooltips=_TOOLTIP), TapTool(renderers=hovered), ResetTool()]
@@ -141,18 +143,17 @@ def _overrides(ticks: Any) -> dict[float | str, str]:
     return {float(tick): label for tick, label in ticks}
 
 
-def _add_series(figure: Plot, panel: Panel, line: Series, index: int) -> list[Any]:
-    """Add the glyphs of a series to a figure; return the renderers with which the user can hover and select."""
-    colour, sources = line.colour_at(index), {}
-    for kind, columns in _series_columns(panel, line).items():
-        sources[kind] = ColumnDataSource(columns, name=f"{kind} {index}")
+def _add_series(figure: Plot, line: Series, index: int, all_sources: Mapping[str, ColumnDataSource]) -> Any:
+    """Add the glyphs of a series to a figure; return the renderer with which the user can hover and select."""
+    colour = line.colour_at(index)
+    sources = {kind: all_sources[f"{kind} {index}"] for kind in KINDS if f"{kind} {index}" in all_sources}
     look = {"name": f"series {index}"}
     if line.shape == BARS:
         bar = Quad(left="left", right="right", bottom="base", top="y", fill_color=colour, line_color=None)
-        return [_add_selectable(figure, sources[MARKS], bar, index)]
+        return _add_selectable(figure, sources[MARKS], bar, index)
     if line.shape == AREAS:
         disc = Scatter(x="x", y="y", size="size", fill_color=colour, fill_alpha=0.0, line_color=None)
-        return [_add_selectable(figure, sources[MARKS], disc, index)]
+        return _add_selectable(figure, sources[MARKS], disc, index)
     if ENDS in sources:
         whisker = Segment(x0="x", y0="low", x1="x", y1="high", line_color=colour, line_width=1.2)
         fill = {"fill_color": colour, "fill_alpha": 0.18}
@@ -178,7 +179,7 @@ def _add_series(figure: Plot, panel: Panel, line: Series, index: int) -> list[An
         line_color=palette.BACKGROUND if line.has_marks and not is_dot else None,
         line_width=0.8,
     )
-    return [_add_selectable(figure, sources[MARKS], marks, index)]
+    return _add_selectable(figure, sources[MARKS], marks, index)
 
 
 def _add_selectable(figure: Plot, source: ColumnDataSource, glyph: Any, index: int) -> Any:

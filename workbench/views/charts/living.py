@@ -18,7 +18,7 @@ import base64
 import gzip
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -27,10 +27,10 @@ import numpy as np
 import traitlets
 
 from workbench.views import palette
-from workbench.views.charts.description import LINE, is_band_whole, labels, place_legend
+from workbench.views.charts.description import is_band_whole, labels, place_legend
 from workbench.views.charts.static import Chart, Panel
 from workbench.views.notebook import dissect_if_small, in_notebook
-from workbench.views.player.embed import module_name, new_id, packed_module
+from workbench.views.player.embed import browser_file, module_name, new_id, packed_module
 from workbench.views.player.once import LoadedOnce
 
 LONG = 4_000  # lines with more points are sent as binary columns, and thinned in the page (chart.js)
@@ -44,6 +44,12 @@ _lock = threading.Lock()
 def script(name: str) -> str:
     """Return the text of a script in this folder; ``name``: its file name."""
     return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+@cache
+def _wire_script() -> str:
+    shared = [browser_file(name) for name in ("elements.js", "theme.js")]
+    return "\n".join([*shared, script("chart.js"), script("wire.js")])
 
 
 @cache
@@ -84,12 +90,12 @@ class ChartView:
     def __init__(self, chart: Chart, holder: str = "") -> None:
         from importlib.metadata import version
 
-        self.chart = chart
+        self.chart = self._fitted = chart
         self._width = 0  # of the page in px; 0 means that the page has not requested the figure
         self._version = 0  # counts the charts, so that the page recognizes the newest
         self._lock = threading.Lock()  # another thread may feed while the page requests a figure
         self.wire = Wire(
-            script=script("chart.js") + script("wire.js"),
+            script=_wire_script(),
             holder=holder,
             picture="" if holder else chart.to_html(),
             version=version("bokeh"),
@@ -111,16 +117,18 @@ class ChartView:
         data.
         """
         with self._lock:
-            before, self.chart = fit(self.chart, self._width), chart
+            before, self.chart, self._fitted = self._fitted, chart, fit(chart, self._width)
             self._version += 1
             if not self.wire.holder:
                 self.wire.picture = chart.to_html()
-            fitted, buffers = fit(chart, self._width), list[bytes]()
-            if _figure_key(fitted) != _figure_key(before):
+            if _figure_key(self._fitted) != _figure_key(before):
                 self.wire.send({"kind": "feed", "is_other": True, "state": self._version})
                 return
-            data = [_panel_data(panel, buffers) for panel in fitted.panels]
-            self.wire.send({"kind": "feed", "data": data, "state": self._version, **chart_entry(fitted)}, buffers)
+            from workbench.views.charts.figure import columns_of
+
+            data, buffers = _chart_data(self._fitted, [columns_of(panel) for panel in self._fitted.panels])
+            message = {"kind": "feed", "data": data, "state": self._version, **chart_entry(self._fitted)}
+            self.wire.send(message, buffers)
 
     def close(self) -> None:
         """Close the connection to the browser. The picture remains in the page."""
@@ -148,41 +156,49 @@ class ChartView:
         return {"error": "the request is unknown"}, []
 
     def _figure_message(self) -> tuple[dict[str, Any], list[bytes]]:
+        from workbench.views.charts.figure import columns_of
+
+        chart = self._fitted = fit(self.chart, self._width)
+        columns = [columns_of(panel) for panel in chart.panels]
         # Long lines follow as columns of numbers, because the page draws only some of their points.
-        chart, buffers = fit(self.chart, self._width), list[bytes]()
-        is_long = _has_long_lines(chart)
-        data = [_panel_data(panel, buffers) for panel in chart.panels] if is_long else []
+        short = [
+            {name: dict.fromkeys(source, ()) if _is_long(name, source) else source for name, source in sources.items()}
+            for sources in columns
+        ]
+        has_long_lines = any(_is_long(*item) for sources in columns for item in sources.items())
+        data, buffers = _chart_data(chart, columns) if has_long_lines else ([], [])
         message = {**chart_entry(chart), "natural": self.chart.width, "data": data, "state": self._version}
-        return message, [packed_items(chart, includes_long_lines=not is_long), *buffers]
+        return message, [packed_items(chart, short), *buffers]
 
 
-def _has_long_lines(chart: Chart) -> bool:
-    return any(line.shape == LINE and len(line.x) > LONG for panel in chart.panels for line in panel.lines)
+def _is_long(name: str, source: Mapping[str, Any]) -> bool:
+    """Return whether a source of data with this name is a long line or band."""
+    return not name.startswith("marks") and len(source.get("x", ())) > LONG
 
 
 def displayed_html(chart: Chart) -> str:
     """Return the picture of a chart as HTML for the output of a cell; in a notebook, it becomes interactive."""
     if not in_notebook() or not chart.panels:
         return chart.to_image_html()
-    view = ChartView(chart, new_id())
-    remember(view, running_cell())
-    return view.to_html()
+    return open_view(chart, running_cell()).to_html()
 
 
-def remember(view: ChartView, cell: str) -> None:
-    """Register a view, so that its connection is closed when its cell is executed again.
+def open_view(chart: Chart, cell: str) -> ChartView:
+    """Return a view of a chart, whose connection is closed when its cell is executed again.
 
-    ``cell``: the cell's id, from `running_cell`. With "" the view is not registered: programs that execute cells
+    ``cell``: the cell's id, from `running_cell`. With "" the connection is not closed: programs that execute cells
     without ids, such as nbclient or Voilà, execute them only once.
     """
     from IPython import get_ipython
 
+    view = ChartView(chart, new_id())
     with _lock:
         if not _wires_by_cell:
             get_ipython().events.register("pre_run_cell", lambda _: _close_wires_of(running_cell()))
         _wires_by_cell.setdefault(cell, [])
         if cell:
             _wires_by_cell[cell].append(view.wire)
+    return view
 
 
 def running_cell() -> str:
@@ -209,22 +225,17 @@ def fit(chart: Chart, width: int) -> Chart:
     return fitted
 
 
-def packed_items(chart: Chart, includes_long_lines: bool = True) -> bytes:
+def packed_items(chart: Chart, columns: Sequence[Mapping[str, Any]] | None = None) -> bytes:
     """Return a gzip-compressed JSON list with a BokehJS document for each panel of a chart.
 
-    ``includes_long_lines``: if False, lines with more than `LONG` points have no data.
+    ``columns``: for each panel the columns of its sources of data; None: those of `figure.columns_of`.
     """
     from bokeh.embed import json_item
 
-    from workbench.views.charts.figure import figure_of
+    from workbench.views.charts.figure import columns_of, figure_of
 
-    items = []
-    for panel in chart.panels:
-        figure = figure_of(panel)
-        for source in [] if includes_long_lines else [renderer.data_source for renderer in figure.renderers]:
-            if len(source.data.get("x", ())) > LONG:
-                source.data = {name: [] for name in source.data}
-        items.append(json_item(figure))
+    columns = columns or [columns_of(panel) for panel in chart.panels]
+    items = [json_item(figure_of(panel, sources)) for panel, sources in zip(chart.panels, columns, strict=True)]
     return gzip.compress(json.dumps(items, separators=(",", ":")).encode(), 1, mtime=0)
 
 
@@ -273,20 +284,24 @@ def _figure_key(chart: Chart) -> list[Any]:
     return key
 
 
-def _panel_data(panel: Panel, buffers: list[bytes]) -> dict[str, Any]:
-    """Return the ranges, ticks and columns of a panel for the browser.
+def _chart_data(chart: Chart, columns: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[bytes]]:
+    """Return (ranges, ticks and columns of each panel for the browser, the bytes of numeric columns).
 
-    The bytes of numeric columns are appended to ``buffers``; the result has the index of each buffer instead.
+    The first part has the index of its bytes in place of each numeric column. ``columns``: for each panel, from
+    `figure.columns_of`.
     """
-    from workbench.views.charts.figure import columns_of
-
-    area = panel.area
-    sources = {
-        name: {column: _column_entry(values, buffers) for column, values in columns.items()}
-        for name, columns in columns_of(panel).items()
-    }
-    ticks = {"x axis": area.shown_labels(), "y axis": [*zip(area.y_ticks, labels(area.y_ticks), strict=True)]}
-    return {"frame": {"x": [area.x0, area.x1], "y": [area.y0, area.y_end], "ticks": ticks}, "sources": sources}
+    buffers: list[bytes] = []
+    data = []
+    for panel, sources in zip(chart.panels, columns, strict=True):
+        area = panel.area
+        ticks = {"x axis": area.shown_labels(), "y axis": [*zip(area.y_ticks, labels(area.y_ticks), strict=True)]}
+        frame = {"x": [area.x0, area.x1], "y": [area.y0, area.y_end], "ticks": ticks}
+        entries = {
+            name: {column: _column_entry(values, buffers) for column, values in source.items()}
+            for name, source in sources.items()
+        }
+        data.append({"frame": frame, "sources": entries})
+    return data, buffers
 
 
 def _column_entry(values: Any, buffers: list[bytes]) -> Any:

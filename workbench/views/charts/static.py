@@ -125,16 +125,6 @@ def _in_dark_too(resized: Callable[[int], Chart]) -> Callable[[int], Chart]:
     return lambda width: resized(width).in_dark()
 
 
-def subject_of(run: Any) -> str:
-    """Return the subject (`Chart.subject`) of charts and players that show this run."""
-    return subject_of_scenario(run.scenario)
-
-
-def subject_of_scenario(scenario: Any) -> str:
-    """Return the subject of charts and players that show a run of this scenario."""
-    return f"run {getattr(scenario, 'hash', '')}"
-
-
 def resizable(view: Callable[P, Chart]) -> Callable[P, Chart]:
     """Wrap a function that has a parameter ``width``, so that its charts have the function ``Chart.resized``."""
 

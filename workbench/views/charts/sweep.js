@@ -85,9 +85,13 @@ class SweepPage {
   }
 }
 
-export async function startSweep(data) {
+// Fill the page, which is around the element `root`. `packed`: JSON as bytes.
+async function startSweep(root, packed) {
+  root.remove()
+  const data = JSON.parse(new TextDecoder().decode(packed))
   const page = (globalThis.workbenchSweep = new SweepPage(data))
   const wanted = Number(new URLSearchParams(location.hash.slice(1)).get("run"))
   await page.choose(data.runs.some(({ number }) => number == wanted) ? wanted : data.runs[0].number)
   await page.draw()
 }
+export { startSweep as mount }

@@ -1,13 +1,6 @@
 // The widget of an interactive chart; see living.py. This text is appended to chart.js.
 
-const holderOf = async (name) => {
-  for (let waited = 0; waited < 200; waited++) {
-    const found = document.querySelector(`[data-chart="${name}"]`)
-    if (found) return found
-    await new Promise((done) => setTimeout(done, 30))
-  }
-  return null
-}
+const holderOf = (name) => waitFor(() => document.querySelector(`[data-chart="${name}"]`), 200, 30)
 const bytesOf = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength)
 
 class ChartWire {
@@ -64,7 +57,6 @@ class ChartWire {
     if (this.isGone) return live.dispose()
     if (chart.data.length) live.feed(chart, readColumns(chart.data, buffers.slice(1)))
     this.natural = chart.natural
-    if (this.isGone) return
     // Charts that arrived meanwhile are newer.
     const [message, newer] = this.pending ?? []
     this.pending = null
@@ -105,38 +97,29 @@ class ChartWire {
     if (this.isGone || !bar.isConnected) return // closed, or another run was requested
     words.textContent = message.caption
     const { mount } = await this.player()
-    if (this.runPlayer?.root.isConnected) this.runPlayer.feed(bytesOf(buffers[0]).slice().buffer)
-    else this.runPlayer = mount(bar.parentElement.appendChild(document.createElement("div")), bytesOf(buffers[0]).slice().buffer)
+    const payload = bytesOf(buffers[0]).slice().buffer
+    if (this.runPlayer?.root.isConnected) this.runPlayer.feed(payload)
+    else this.runPlayer = mount(element("div", "", bar.parentElement), payload)
   }
 
   runBar(runs, at) {
-    let box = this.root.querySelector(":scope > .wb-run")
-    if (!box) {
-      box = document.createElement("div")
-      box.className = "wb-run"
-      this.root.append(box)
-    }
+    const box = this.root.querySelector(":scope > .wb-run") ?? element("div", "wb-run", this.root)
     box.querySelector(":scope > .wb-run-bar")?.remove()
-    const bar = document.createElement("div")
-    bar.className = "wb-run-bar"
+    const bar = element("div", "wb-run-bar")
+    box.prepend(bar)
     const add = (text, title, act, isOff) => {
-      const made = document.createElement("button")
-      Object.assign(made, { type: "button", textContent: text, title, disabled: isOff })
-      made.setAttribute("aria-label", title)
-      made.addEventListener("click", act)
-      bar.append(made)
+      button(bar, text, title, act).disabled = isOff
     }
     if (runs.length > 1) {
       add("◀", "Previous run of this point", () => this.openRun(runs, at - 1), at == 0)
       add("▶", "Next run of this point", () => this.openRun(runs, at + 1), at == runs.length - 1)
     }
-    bar.append(document.createElement("output"))
+    element("output", "", bar)
     add("✕", "Close this run", () => {
       this.runPlayer?.dispose()
       this.runPlayer = null
       box.remove()
-    })
-    box.prepend(bar)
+    }, false)
     return bar
   }
 

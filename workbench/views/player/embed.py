@@ -23,7 +23,7 @@ from functools import cache
 from importlib.resources import files
 
 # In this order; they have no imports and exports, so that one script suffices for a page.
-SCRIPTS = ("payload", "paint", "theme", "record", "map", "timeline", "words", "player")
+SCRIPTS = ("elements", "payload", "paint", "theme", "record", "map", "timeline", "words", "player")
 FALLBACK = "A run of the workbench: it plays where scripts may run. Trust this notebook, or run the cell again."
 FAST, SMALL = 1, 9  # levels of gzip
 
@@ -33,8 +33,14 @@ _numbers = itertools.count()
 @cache
 def module() -> str:
     """Return the player's script as one ES module, which exports ``mount`` and ``Player``."""
+    return f"{module_text()}\nexport {{ mount, Player }}\n"
+
+
+@cache
+def module_text() -> str:
+    """Return the player's script without exports, for a module with further scripts."""
     style = f"const STYLE = {json.dumps(browser_file('player.css'))}"
-    return "\n".join([*(browser_file(f"{name}.js") for name in SCRIPTS), style, "export { mount, Player }", ""])
+    return "\n".join([*(browser_file(f"{name}.js") for name in SCRIPTS), style])
 
 
 @cache
@@ -46,7 +52,7 @@ def browser_file(name: str) -> str:
 @cache
 def packed_module() -> str:
     """Return the player's script, compressed with gzip and encoded as base64."""
-    return _compress(module().encode(), SMALL)
+    return compress(module().encode(), SMALL)
 
 
 @cache
@@ -58,7 +64,8 @@ def module_name() -> str:
     return f"workbenchPlayer{hashlib.sha256(module().encode()).hexdigest()[:12]}"
 
 
-def _compress(data: bytes, level: int) -> str:
+def compress(data: bytes, level: int) -> str:
+    """Return data, compressed with gzip and encoded as base64."""
     return base64.b64encode(gzip.compress(data, level, mtime=0)).decode("ascii")
 
 
@@ -79,7 +86,16 @@ def player_html(payload: bytes, name: str = "", level: int = FAST) -> str:
     ``payload``: the run's data, from `payload.pack`. ``name``: the element's id; "" means a new one. ``level``: the
     compression level of gzip, 1 to 9.
     """
-    name = name or new_id()
-    boot = browser_file("boot.js").replace("__ID__", name).replace("__KEY__", json.dumps(module_name()))
-    boot = boot.replace("__SCRIPT__", f'"{packed_module()}"').replace("__DATA__", f'"{_compress(payload, level)}"')
+    return started_html(name or new_id(), payload, packed_module(), module_name(), level)
+
+
+def started_html(name: str, data: bytes, packed_script: str, script_name: str, level: int) -> str:
+    """Return an HTML element that a script fills, wherever scripts may run.
+
+    name: the element's id. data: passed to the function ``mount(element, data)`` of the script, an ES module.
+    packed_script: the module, compressed with gzip and encoded as base64. script_name: the name under which a page
+    stores it. level: the compression level of gzip for the data.
+    """
+    boot = browser_file("boot.js").replace("__ID__", name).replace("__KEY__", json.dumps(script_name))
+    boot = boot.replace("__SCRIPT__", f'"{packed_script}"').replace("__DATA__", f'"{compress(data, level)}"')
     return f'<div data-workbench="{name}"><p>{FALLBACK}</p></div><script>{boot}</script>'

@@ -25,7 +25,6 @@ import numpy as np
 from workbench.columns import unique_inverse
 from workbench.sim.rows import Columns
 from workbench.views import caption, palette
-from workbench.views.charts.static import subject_of
 from workbench.views.frames import LOST_AT
 from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, RunView, Scale, Table, select
 from workbench.views.layout import Layout, hops_to
@@ -209,7 +208,7 @@ def _caption_entries(view: RunView) -> dict[str, Any]:
     details = " · ".join(
         caption_text for caption_text in (caption.workload(view.run), caption.conditions(view.run)) if caption_text
     )
-    return {"title": caption.title(view.run), "workload": details, "subject": subject_of(view.run)}
+    return {"title": caption.title(view.run), "workload": details, "subject": caption.subject(view.run)}
 
 
 def _rounding_notes(step: int) -> list[str]:

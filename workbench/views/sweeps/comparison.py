@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from workbench.views.carried import AnyDrawing, carries_sweep
 from workbench.views.charts.description import Series
 from workbench.views.charts.static import Chart, category_chart, line_chart, resizable
 from workbench.views.drawing import Drawing, text_width
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WIDTH, HEIGHT = 680, 380
 _GRID_WIDTH, _GRID_HEIGHT, _LEAST_WIDTH = 960, 250, 300  # of a chart with several frames, and of one frame
@@ -37,45 +40,45 @@ def plot(comparison: Comparison, metric: str | None = None, x: str | None = None
     """
     x = x or (comparison.axes[0] if comparison.axes else None)
     if metric is not None:
-        chart, infinite = _draw_metric(comparison, metric, x, width or WIDTH, HEIGHT)
+        summary = comparison.summary(metric, x)
+        chart, infinite = _draw_metric(comparison, metric, summary, x, width or WIDTH, HEIGHT)
         return carries_sweep(comparison.table, add_notes(chart, [*infinite, *comparison.notes]), metric)
-    metrics = _differing_metrics(comparison, x)
+    summaries = _differing_metrics(comparison, x)
     page_width = width or _GRID_WIDTH
     columns = max(page_width // _LEAST_WIDTH, 1)
     page = Chart(page_width, 0, title="All metrics that differ between protocols or values of x")
     infinite_notes: list[str] = []
-    for index, name in enumerate(metrics):
-        chart, infinite = _draw_metric(comparison, name, x, page_width // columns, _GRID_HEIGHT)
+    for index, (name, summary) in enumerate(summaries.items()):
+        chart, infinite = _draw_metric(comparison, name, summary, x, page_width // columns, _GRID_HEIGHT)
         infinite_notes += [f"{shown_as(name).title.capitalize()}: {note}" for note in infinite]
         page.add(chart, index % columns * (page_width // columns), index // columns * _GRID_HEIGHT)
-    page.height = -(-len(metrics) // columns) * _GRID_HEIGHT
-    return carries_sweep(comparison.table, add_notes(page, [*infinite_notes, *comparison.notes]), *metrics)
+    page.height = -(-len(summaries) // columns) * _GRID_HEIGHT
+    return carries_sweep(comparison.table, add_notes(page, [*infinite_notes, *comparison.notes]), *summaries)
 
 
-def _differing_metrics(comparison: Comparison, x: str | None) -> list[str]:
-    """Return the names of the metrics whose medians differ by more than a thousandth of the largest, in usual order.
+def _differing_metrics(comparison: Comparison, x: str | None) -> dict[str, pd.DataFrame]:
+    """Return {metric: its summary} for the metrics whose medians differ by more than a thousandth of the largest.
 
-    A metric of which only some medians are finite also counts. If no metric differs, return ["delivery_ratio"].
+    A metric of which only some medians are finite also counts. If no metric differs, return the delivery ratio.
     """
-    differing = []
-    for name in SHOWN:
-        medians = comparison.summary(name, x)["median"].to_numpy(float) if name in comparison.table.metrics else []
-        present = [median for median in medians if not np.isnan(median)]
+    differing = {}
+    for name in [name for name in SHOWN if name in comparison.table.metrics]:
+        summary = comparison.summary(name, x)
+        present = summary["median"].dropna().to_numpy(float)
         finite = [median for median in present if np.isfinite(median)]
         is_mixed = 0 < len(finite) < len(present)
         if is_mixed or (finite and max(finite) - min(finite) > 1e-3 * max(map(abs, finite))):
-            differing.append(name)
-    return differing or ["delivery_ratio"]
+            differing[name] = summary
+    return differing or {"delivery_ratio": comparison.summary("delivery_ratio", x)}
 
 
 def _draw_metric(
-    comparison: Comparison, metric: str, x: str | None, width: int, height: int
+    comparison: Comparison, metric: str, summary: pd.DataFrame, x: str | None, width: int, height: int
 ) -> tuple[Chart, list[str]]:
     """Return (the chart of one metric, notes).
 
     If the metric is infinite for some protocols, a note names them, because infinite values are not drawn.
     """
-    summary = comparison.summary(metric, x)
     summary = summary.assign(rows=comparison.table.averaged_rows(summary, ["protocol", *([x] if x else [])]))
     is_finite = bool((summary["finite"] == 1).all())
     average, low_column, high_column = ("mean", "low", "high") if is_finite else ("median", "median_low", "median_high")

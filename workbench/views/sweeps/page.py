@@ -23,7 +23,7 @@ from workbench.views import rich
 from workbench.views.charts.living import bokeh_script, chart_entry, fit, packed_items, script
 from workbench.views.charts.static import Chart
 from workbench.views.export import HEAD
-from workbench.views.player.embed import SMALL, browser_file, module
+from workbench.views.player.embed import SMALL, browser_file, compress, module_text, started_html
 from workbench.views.player.payload import pack, split_payload
 from workbench.views.seeing import see
 from workbench.views.sweeps.summary import plot
@@ -80,17 +80,17 @@ def page_html(
     pictures = "".join(f'<div class="wb-sweep-chart">{chart.to_html()}</div>' for chart in charts)
     title = html.escape(f"{len(runs)} runs over {', '.join(map(table.name_of, table.varied))}")
     style = browser_file("page.css") + script("sweep.css")
-    code = "\n".join([module(), script("chart.js"), script("sweep.js")])
+    code = "\n".join([module_text(), script("chart.js"), script("sweep.js")])
+    packed_code, data_bytes = compress(code.encode(), SMALL), json.dumps(data, ensure_ascii=False).encode()
+    start = started_html("wsweep", data_bytes, packed_code, "workbenchSweepPage", SMALL)
     return (
         f"{HEAD}<title>{title}</title><style>{style}</style>{head}</head><body><main><h1>{title}</h1>"
         '<form class="wb-sweep-axes"></form><p class="wb-sweep-run" aria-live="polite"></p>'
         f'<div class="wb-sweep-player"></div><div class="wb-sweep-charts">{pictures}</div>'
         '<table class="metrics"></table>'
-        f"{_embedded('wb-data', json.dumps(data, ensure_ascii=False).encode())}"
-        f"{_embedded('wb-code', code.encode())}"
         f'<script type="text/plain" id="wb-columns">{base64.b64encode(columns).decode()}</script>'
         f'<script type="text/plain" id="wb-bokeh">{base64.b64encode(bokeh_script()).decode()}</script>'
-        f"<script>{script('sweep_boot.js')}</script></main></body></html>\n"
+        f"{start}</main></body></html>\n"
     )
 
 
@@ -146,8 +146,3 @@ def _pack_runs(table: SweepTable, runs: Sequence[int], progress: bool | None) ->
 
 def _embedded_chart(chart: Chart) -> dict[str, Any]:
     return {**chart_entry(chart), "items": base64.b64encode(packed_items(chart)).decode()}
-
-
-def _embedded(name: str, data: bytes) -> str:
-    packed = base64.b64encode(gzip.compress(data, SMALL, mtime=0)).decode()
-    return f'<script type="text/plain" id="{name}">{packed}</script>'

@@ -24,7 +24,7 @@ TOOLS = ("select", "node", "link", "erase")
 ASKS = ("sink", "source", "fail", "subscribe", "publish")
 ROLES = {"sink": nodes.SINK, "source": nodes.SOURCE, "down": nodes.FAILED}
 MOST_LINKS = 8000  # links that are drawn; of a denser network only the best links of each node are drawn
-_PLAYER_SCRIPTS = ("payload", "paint", "theme", "map")
+_PLAYER_SCRIPTS = ("elements", "payload", "paint", "theme", "map")
 
 
 @cache

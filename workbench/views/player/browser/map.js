@@ -501,21 +501,3 @@ function roundLength(length) {
   const power = 10 ** Math.floor(Math.log10(length))
   return [5, 2, 1].find((step) => step * power <= length * 1.0000001) * power
 }
-
-function element(name, className, parent, text = "") {
-  const made = document.createElement(name)
-  if (className) made.className = className
-  if (text) made.textContent = text
-  parent?.append(made)
-  return made
-}
-
-function button(parent, text, title, act) {
-  const made = element("button", "", parent, text)
-  made.type = "button"
-  made.title = title
-  if (!/\w/.test(text)) made.setAttribute("aria-label", title) // a sign alone is no name
-  made.dataset.lmSuppressShortcuts = "true"
-  made.addEventListener("click", act)
-  return made
-}

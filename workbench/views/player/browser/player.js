@@ -595,9 +595,7 @@ class Player {
     this.selection.node = node
     this.onPick?.(node)
     // Charts of the same run select the deliveries of this node; see charts/chart.js.
-    const selected = { nodes: new Set(node < 0 ? [] : [this.plan.id[node]]) }
-    const detail = { subject: this.picture.subject, from: this, selected }
-    document.dispatchEvent(new CustomEvent("workbench-selection", { detail }))
+    announceSelection(this.picture.subject, this, { nodes: new Set(node < 0 ? [] : [this.plan.id[node]]) })
     this.wantPicture()
   }
 

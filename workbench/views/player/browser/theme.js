@@ -1,6 +1,7 @@
 // The theme, light or dark, of the page around a player, and the watcher that notices its changes.
 
 const DARK_SYSTEM = matchMedia("(prefers-color-scheme: dark)")
+const SELECTION_CHANGED = "workbench-selection" // the event that announces what the user selects
 
 // Return whether the theme at an element is dark: that of JupyterLab or VS Code, else of the page, else of the system.
 function isDarkAt(root) {
@@ -26,8 +27,13 @@ function takeTheme(one) {
   return true
 }
 
-// Start the one watcher for all players of a page, of its themes and of what the user selects in charts. It has weak references to them, because a notebook drops outputs
-// that it replaces without a notice.
+// Announce what the user selects to all players and charts of a subject but `from`. `selected`: {kind: set of ids}.
+function announceSelection(subject, from, selected) {
+  if (subject) document.dispatchEvent(new CustomEvent(SELECTION_CHANGED, { detail: { subject, from, selected } }))
+}
+
+// Start the one watcher of a page, which passes themes and selections on to all players and charts. It has weak references
+// to them, because a notebook drops outputs that it replaces without a notice.
 function watchThemes(player) {
   // Several copies of this module may be in a page; they share the watcher.
   const watching = (globalThis.workbenchPlayers ??= new Set())
@@ -43,7 +49,7 @@ function watchThemes(player) {
     themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] })
     themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
     DARK_SYSTEM.addEventListener("change", tell)
-    document.addEventListener("workbench-selection", (/** @type {CustomEvent} */ { detail }) => {
+    document.addEventListener(SELECTION_CHANGED, (/** @type {CustomEvent} */ { detail }) => {
       for (const reference of watching) reference.deref()?.applySelection(detail)
     })
   }

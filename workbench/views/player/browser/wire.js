@@ -1,13 +1,6 @@
 // The widget that passes runs to a player; see living.py. This text is appended to the player's module.
 
-const holderOf = async (name) => {
-  for (let waited = 0; name && waited < 100; waited++) {
-    const found = document.querySelector(`[data-workbench="${name}"]`)
-    if (found) return found
-    await new Promise((done) => setTimeout(done, 30))
-  }
-  return null
-}
+const holderOf = (name) => (name ? waitFor(() => document.querySelector(`[data-workbench="${name}"]`), 100, 30) : null)
 const bytesOf = (view) => view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength)
 
 // Name of a clock -> the players that share it.
