@@ -45,7 +45,7 @@ PACKAGES = (
     ),
     ("attributes", "coding"),
     ("contract",),
-    ("topology", "datasets", "sensor_field"),
+    ("topology", "datasets", "sensor_field", "mobility"),
     ("sim",),
     ("analysis", "fuzzing", "gallery"),
     ("motes",),

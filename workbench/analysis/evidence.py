@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.columns import argsort, first_rows, shared_keys
+from workbench.sim.changes.arcs import graph_of_all_arcs
 from workbench.sim.rows import Columns, Row
 
 _FOLLOWED = [
@@ -203,7 +204,7 @@ class Evidence:
 
     def __init__(self, scenario: Any, table: pa.Table, carriers: Collection[str], harmless: Collection[str]) -> None:
         self.scenario = scenario
-        self.graph = scenario.topology
+        self.graph = graph_of_all_arcs(scenario)
         self.columns = Columns(table)
         self._of: dict[str, list[Row]] = {}
         self._by_node: dict[str, tuple[np.ndarray, np.ndarray]] = {}

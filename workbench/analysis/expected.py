@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.columns import find_last, ranges, split_rows, take_rows, unique_inverse
+from workbench.sim.changes.arcs import graph_of_all_arcs
 from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.deliveries import samples_of
 from workbench.sim.metrics.matching import Matching, matching_of
@@ -124,7 +125,7 @@ def _measure_hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tup
 
     ``sink``, ``publisher``: addresses of nodes.
     """
-    paths = paths_of(scenario.topology)
+    paths = paths_of(graph_of_all_arcs(scenario))
     sinks, sink_row = unique_inverse(paths.indices(sink))
     publisher_column = paths.indices(publisher)
     lengths = np.full((2, len(sink)), -1)

@@ -33,7 +33,7 @@ from workbench.attributes.model import EQ, IS, TOPIC, Attribute, one_way_match
 from workbench.attributes.text import parse, to_text
 from workbench.columns import find_last, split_rows, take_rows
 from workbench.protocols.protocol import Protocol
-from workbench.sim import workload
+from workbench.sim import actions, workload
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.workload import Publications, Subscriptions, active_intervals, down_times
 from workbench.sim.readings import Readings
@@ -43,7 +43,7 @@ from workbench.sim.run import Run
 LOW = 0.9  # A delivery ratio below it gets a hint.
 _MOST_UNMATCHED = 5  # limit of the unmatched subscriptions explained: each is compared with all publications
 _REPORTED_SHARE = 0.05  # Losses of at least this share of the receptions (or frames) are reported.
-_VERBS = {workload.SUBSCRIBE: "subscribe to", workload.PUBLISH: "publish"}
+_VERBS = {actions.SUBSCRIBE: "subscribe to", actions.PUBLISH: "publish"}
 
 
 class Explanation(str):
@@ -225,14 +225,14 @@ def _explain_empty_workload(scenario: Any, subscriptions: Subscriptions, publica
     if (
         begun_items
         and not len(publications.node)
-        and not any(action.kind == workload.PUBLISH for action in _expand_workload(scenario))
+        and not any(action.kind == actions.PUBLISH for action in _expand_workload(scenario))
     ):
         why_empty = "its stagger comes later" if begun_items[0].stagger else "it stops when it starts"
         contents, suffix = _describe_contents(begun_items[0]), more(len(begun_items))
         yield f"No publication begins before its end: {why_empty} ({contents}){suffix}."
 
 
-def _expand_workload(scenario: Any) -> list[workload.Action]:
+def _expand_workload(scenario: Any) -> list[actions.Action]:
     nodes, duration_us = tuple(sorted(scenario.topology)), round(scenario.duration_s * 1e6)
     return workload.expand(scenario.workload, nodes, duration_us, scenario.seed)
 

@@ -32,8 +32,9 @@ from workbench.keywords import checked
 from workbench.protocols.contract import Node
 from workbench.protocols.protocol import Protocol
 from workbench.sim import runner
+from workbench.sim.changes.items import outage
 from workbench.sim.scenario import Scenario
-from workbench.sim.workload import Item, outage, publish, subscribe
+from workbench.sim.workload import Item, publish, subscribe
 from workbench.topology.graphs import whole
 
 PARTS = 20  # number of measurements of the node's memory

@@ -25,9 +25,11 @@ The fast engine's channel is `workbench.sim.fast.channel`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import heappush
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -37,8 +39,9 @@ from workbench.errors import ScenarioError
 from workbench.protocols.contract import NOBODY, Node
 from workbench.protocols.link_estimator import LinkEstimator, half_interval_us
 from workbench.sim.capture import strengths_ddB, threshold_ddB
+from workbench.sim.changes.arcs import JAM, JAM_END, RATIO, LinkChanges, link_changes
 from workbench.sim.delays import Delays, node_keys
-from workbench.sim.kernel import BEACON, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, Kernel
+from workbench.sim.kernel import BEACON, CHANNEL_CHECK, FRAME_END, FRAME_READY, LINKS, STROBE_END, Kernel
 from workbench.sim.low_power import TURNAROUND_US, UNIT_BACKOFF_US, check_time, copy_end, next_wake, strobe_end
 from workbench.sim.radio import count_fragments, describe_long_frame, share_of_whole_frames, uses_quality
 from workbench.sim.state_times import (
@@ -69,6 +72,8 @@ BEACON_NAME = "beacon"  # of radios with learned link qualities, in the trace
 UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED, STROBING = range(4)
 
 
+NEVER_US = 1 << 62
+
 # Receiver's index, delivery ratio, and the key of the arc's loss draws, None if the arc loses no frame.
 _Arc = tuple[int, float, Any]
 
@@ -93,24 +98,42 @@ class Transmission:
 
 
 class Arcs:
-    """The arcs of the topology: ``receivers[i]`` is the list of arcs from the node with index ``i``.
+    """The arcs of the network: ``receivers[i]`` is the list of arcs from the node with index ``i``, by receiver.
 
     An arc is (index of the receiver, delivery ratio, key of the random draws of its losses). The key is None if the
-    ratio is 1.
+    ratio is 1. ``changes``: the changes of the arcs during the run, or None. ``ever[i]`` has the receivers of all arcs
+    from node ``i`` that exist at some time.
     """
 
-    def __init__(self, topology: Any, radio: Any, seed: int, index: dict[int, int]) -> None:
-        self.receivers: list[list[_Arc]] = []
-        for sender, arcs in sorted(topology.adjacency()):
-            self.receivers.append(
+    def __init__(
+        self, topology: Any, radio: Any, seed: int, index: dict[int, int], changes: LinkChanges | None = None
+    ) -> None:
+        self._seed, self._addresses = seed, tuple(index)
+        if changes is None:
+            self.receivers = [
                 [
-                    (index[receiver], ratio, draws.make_key(seed, purposes.LINK_LOSS, sender, receiver))
-                    if (ratio := radio.delivery_ratio(arc_data["pdr"])) < 1.0
-                    else (index[receiver], ratio, None)
+                    self._make_arc(index[sender], index[receiver], radio.delivery_ratio(arc_data["pdr"]))
                     for receiver, arc_data in sorted(arcs.items())
                 ]
-            )
+                for sender, arcs in sorted(topology.adjacency())
+            ]
+        else:
+            self.receivers = [[] for _ in index]
+            for sender, receiver, ratio in zip(*(column.tolist() for column in changes[:3]), strict=True):
+                if ratio >= 0:
+                    self.receivers[sender].append(self._make_arc(sender, receiver, ratio))
+        self.ever = [[arc[0] for arc in arcs] for arcs in self.receivers]
+        if changes is not None:
+            self.ever = [[] for _ in index]
+            for sender, receiver in zip(changes.senders.tolist(), changes.receivers.tolist(), strict=True):
+                self.ever[sender].append(receiver)
         self._by_receiver: list[dict[int, _Arc]] = [{} for _ in index]
+
+    def _make_arc(self, sender: int, receiver: int, ratio: float) -> _Arc:
+        if ratio >= 1.0:
+            return receiver, ratio, None
+        ends = self._addresses[sender], self._addresses[receiver]
+        return receiver, ratio, draws.make_key(self._seed, purposes.LINK_LOSS, *ends)
 
     def find(self, sender: int, receiver: int) -> _Arc | None:
         """Return the arc from ``sender`` to ``receiver``, given by their indices; None if the network lacks it."""
@@ -118,6 +141,14 @@ class Arcs:
         if not arcs:
             arcs.update((arc[0], arc) for arc in self.receivers[sender])
         return arcs.get(receiver)
+
+    def change(self, sender: int, receiver: int, ratio: float) -> None:
+        """Give an arc another delivery ratio; a ratio below 0 removes the arc. The nodes are given by their indices."""
+        arcs = self.receivers[sender]
+        row = bisect_left(arcs, receiver, key=itemgetter(0))
+        is_present = row < len(arcs) and arcs[row][0] == receiver
+        arcs[row : row + is_present] = [self._make_arc(sender, receiver, ratio)] if ratio >= 0 else []
+        self._by_receiver[sender].clear()
 
 
 class Channel:
@@ -133,7 +164,8 @@ class Channel:
         self.collisions, self.csma = self.radio.collisions, self.radio.senses_carrier
         self.shares_medium = self.collisions or self.csma
         self.airtimes_us: dict[int, int] = {}  # by the frame's size
-        self.arcs = Arcs(scenario.topology, scenario.radio, scenario.seed, kernel.index)
+        self.changes = link_changes(scenario)
+        self.arcs = Arcs(scenario.topology, scenario.radio, scenario.seed, kernel.index, self.changes)
         self.addresses = kernel.addresses
         node_count = len(self.addresses)
         self.free_at = [0] * node_count  # when a node's radio will have sent all frames passed to it
@@ -159,7 +191,10 @@ class Channel:
         self.learns = uses_quality(scenario.protocol) and self.radio.link_quality == "learned"
         self.motes_learn = self.learns and motes_have_radios  # each mote has its own estimator
         self.estimators = [LinkEstimator(address) for address in self.addresses] if self.learns else []
+        self.beaconing: set[int] = set()  # nodes whose first beacon has been planned
         self.beacons_waiting = [False] * node_count  # whether a node's radio has a beacon that it has not sent yet
+        self.jammers = [0] * node_count  # number of jammers that disturb a node now
+        self.jammed_until = [-1] * node_count  # the end of the last jamming at a node, in the future while it lasts
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
@@ -173,14 +208,19 @@ class Channel:
         kernel.handlers[FRAME_READY] = self._contend
         kernel.handlers[STROBE_END] = self._end_strobe
         kernel.handlers[BEACON] = self._send_beacon
+        kernel.handlers[LINKS] = self._change_links
 
     def _make_ledger(self) -> RadioLedger:
-        hearers = [[arc[0] for arc in arcs] for arcs in self.arcs.receivers]
+        hearers = self.arcs.ever
         first_hearers = [0, *accumulate(len(indices) for indices in hearers)]
-        return RadioLedger(first_hearers, [i for indices in hearers for i in indices], self.radio, self.phases_us)
+        all_hearers = [i for indices in hearers for i in indices]
+        return RadioLedger(first_hearers, all_hearers, self.radio, self.phases_us, self.changes)
 
     def _compute_strengths(self) -> dict[tuple[int, int], int]:
         """Return {(sender, receiver): strength of the sender's frames at the receiver}, in tenths of a dB."""
+        if self.changes is not None:
+            ends = zip(self.changes.senders.tolist(), self.changes.receivers.tolist(), strict=True)
+            return dict(zip(ends, self.changes.strengths_ddB.tolist(), strict=True))
         positions_m = np.array([self.scenario.topology.nodes[address]["pos"] for address in self.addresses], float)
         pairs = [(i, arc[0]) for i, arcs in enumerate(self.arcs.receivers) for arc in arcs]
         senders, receivers = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -209,17 +249,66 @@ class Channel:
         if self.motes_learn:
             return
         if self.learns:
-            if now == 0:
+            if i not in self.beaconing:
+                self.beaconing.add(i)
                 self._plan_beacon(i, 0, now)
             for neighbor, (inbound, outbound) in self.estimators[i].known_ratios():
                 self.nodes[i].link_quality(neighbor, inbound, outbound, now)
             return
-        arcs, address = self.arcs, self.addresses[i]
-        for neighbor in sorted(self.scenario.topology.predecessors(address)):
-            neighbor_index = self.kernel.index[neighbor]
-            inbound_arc, outbound_arc = arcs.find(neighbor_index, i), arcs.find(i, neighbor_index)
-            inbound, outbound = (0.0 if arc is None else arc[1] for arc in (inbound_arc, outbound_arc))
-            self.nodes[i].link_quality(neighbor, inbound, outbound, now)
+        for neighbor in self._list_senders(i):
+            if self.arcs.find(neighbor, i) is not None:
+                self._report_link(i, neighbor, now)
+
+    def report_changed_links(self, i: int, now: int) -> None:
+        """Report to node ``i``, which was down and kept its memory, the ratios of links that may have changed."""
+        if self.changes is None or self.learns or self.motes_learn or not uses_quality(self.scenario.protocol):
+            return
+        for neighbor in self._list_senders(i):
+            self._report_link(i, neighbor, now)
+
+    def _list_senders(self, i: int) -> list[int]:
+        """Return the nodes, as indices in ascending order, from which an arc to node ``i`` leads at some time."""
+        if self.changes is not None:
+            return self.changes.senders[self.changes.receivers == i].tolist()
+        return sorted(self.kernel.index[node] for node in self.scenario.topology.predecessors(self.addresses[i]))
+
+    def _report_link(self, i: int, neighbor: int, now: int) -> None:
+        """Report to node ``i`` the delivery ratios of its link to the node with the index ``neighbor``."""
+        inbound_arc, outbound_arc = self.arcs.find(neighbor, i), self.arcs.find(i, neighbor)
+        inbound, outbound = (0.0 if arc is None else arc[1] for arc in (inbound_arc, outbound_arc))
+        self.nodes[i].link_quality(self.addresses[neighbor], inbound, outbound, now)
+
+    # Changes of links
+
+    def plan_changes(self) -> None:
+        """Put the changes of links on the kernel's heap: an entry for each time, with its range of rows."""
+        if self.changes is None or not len(self.changes.rows):
+            return
+        times_us = self.changes.rows["time_us"]
+        first = np.flatnonzero(np.diff(times_us, prepend=-1))
+        for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(times_us)], strict=True):
+            self.kernel.push(int(times_us[begin]), LINKS, (begin, end))
+
+    def _change_links(self, now: int, row_range: tuple[int, int]) -> None:
+        assert self.changes is not None
+        for row in self.changes.rows[slice(*row_range)].tolist():
+            _, ratio, subject, kind, strength_ddB = row
+            if kind == JAM:
+                self.jammers[subject] += 1
+                self.jammed_until[subject] = NEVER_US
+            elif kind == JAM_END:
+                self.jammers[subject] -= 1
+                if self.jammers[subject] == 0:
+                    self.jammed_until[subject] = now
+            else:
+                sender, receiver = int(self.changes.senders[subject]), int(self.changes.receivers[subject])
+                if kind == RATIO:
+                    self.arcs.change(sender, receiver, ratio)
+                    if self.capture_ddB:
+                        self.strengths_ddB[sender, receiver] = strength_ddB
+                elif not self.down[receiver] and not self.motes_learn:
+                    self._report_link(receiver, sender, now)
+                    self.kernel.collect(receiver, now)
 
     # Sending
 
@@ -258,9 +347,7 @@ class Channel:
         end_us = self._find_first_end(transmission, airtime) if self.wake_interval_us else start + airtime
         transmission.end = self.free_at[transmission.sender] = end_us
         if self.shares_medium:
-            for receiver, _, _ in self.arcs.receivers[transmission.sender]:
-                self._add_audible(receiver, transmission, now)
-            self._add_audible(transmission.sender, transmission, now)
+            self._add_to_hearers(transmission, now)
         if self.ledger is not None:
             self._add_to_ledger(transmission, start, end_us, now)
         kernel = self.kernel
@@ -273,6 +360,11 @@ class Channel:
         receiver = BROADCAST if destination is None else UNREACHABLE if destination < 0 else destination
         entry_kind = STROBE if self.wake_interval_us else FRAME
         self.ledger.add(start, end, sender, receiver, entry_kind, now, self.airtimes_us[len(transmission.frame)])
+
+    def _add_to_hearers(self, transmission: Transmission, now: int) -> None:
+        for receiver, _, _ in self.arcs.receivers[transmission.sender]:
+            self._add_audible(receiver, transmission, now)
+        self._add_audible(transmission.sender, transmission, now)
 
     def _add_audible(self, i: int, transmission: Transmission, now: int) -> None:
         """Add a transmission to the list that node ``i`` can hear; remove those that can no longer disturb a frame."""
@@ -343,9 +435,10 @@ class Channel:
         addresses, nodes, down, wake_at = self.addresses, self.nodes, self.down, self.wake_at
         append_row = None if self.count_frame is not None else self.record
         is_beacon = self.learns and message == BEACON_NAME
+        jams = self.changes is not None
         heard_count = len(arcs)
         for receiver, ratio, loss_key in arcs:
-            if loss_key is not None or collisions or down[receiver]:
+            if loss_key is not None or collisions or down[receiver] or jams:
                 reason = self._find_loss_reason(receiver, ratio, loss_key, transmission)
                 if reason:
                     heard_count -= 1
@@ -370,6 +463,8 @@ class Channel:
         """
         if self.down[receiver]:
             return "down"
+        if self._is_jammed(receiver, transmission):
+            return "jammed"
         # The start time identifies a sender's frame: its radio sends one at a time.
         if key is not None:
             if self.max_frame_B:
@@ -377,6 +472,15 @@ class Channel:
             if draws.uniform(key, transmission.start) >= ratio:
                 return "link"
         return self._find_interference(receiver, transmission) if self.collisions else ""
+
+    def _is_jammed(self, receiver: int, transmission: Transmission) -> bool:
+        """Return whether a jammer disturbed the receiver while the frame, or the copy that it gets, was in the air."""
+        if self.jammed_until[receiver] < 0:
+            return False
+        start_us = transmission.start
+        if self.wake_interval_us:
+            start_us, _ = self._find_copy(receiver, transmission)
+        return self.jammed_until[receiver] > start_us
 
     def _find_interference(self, receiver: int, transmission: Transmission) -> str:
         """Return "collision" or "half_duplex" if another transmission makes the receiver miss a frame, else ""."""
@@ -431,7 +535,7 @@ class Channel:
             return
         if self.ledger is not None:
             self.ledger.add(now, now + CHECK_US, i, UNREACHABLE, CHECK, now)
-        if not any(audible.start <= now < audible.end for audible in self.audible[i]):
+        if not self.jammers[i] and not any(t.start <= now < t.end for t in self.audible[i]):
             self._schedule_start(transmission, now + TURNAROUND_US, now)
         elif transmission.backoffs < MAX_BACKOFFS:
             transmission.backoffs += 1
@@ -505,7 +609,7 @@ class Channel:
         if receiver is None:
             return False
         arc = self.arcs.find(receiver, transmission.sender)
-        if arc is None:
+        if arc is None or self.jammers[transmission.sender]:
             return True
         _, ratio, _ = arc
         if ratio >= 1.0:
@@ -579,7 +683,13 @@ class Channel:
         end_us = strobe_end(transmission.start, airtime, self.wake_interval_us)
         if end_us <= now or self._is_phase_known(transmission):
             return False
-        transmission.end = self.free_at[i] = end_us
+        self.free_at[i] = end_us
+        if self.shares_medium:
+            # The further copies are audible where the sender is heard now; its neighbors may have changed.
+            frame, label = transmission.frame, transmission.label
+            copies = Transmission(i, transmission.destination, frame, label, transmission.outage)
+            copies.start, copies.end = now, end_us
+            self._add_to_hearers(copies, now)
         if self.ledger is not None:
             self._add_to_ledger(transmission, now, end_us, now)
         self.kernel.push(end_us, STROBE_END, transmission)
@@ -601,7 +711,7 @@ class Channel:
         for transmission in self.queues[i][1:]:
             self._give_up(transmission, now, "down")
         self.queues[i] = []
-        for hearer in (i, *(arc[0] for arc in self.arcs.receivers[i])):
+        for hearer in (i, *self.arcs.ever[i]):
             self.audible[hearer] = [t for t in self.audible[hearer] if t.sender != i or t.start < now]
         for transmission in self.audible[i]:
             if transmission.sender == i:
@@ -610,5 +720,8 @@ class Channel:
     def restart_radio(self, i: int, now: int) -> None:
         """Restart the radio of node ``i``, which has recovered, with an empty queue."""
         self.free_at[i] = now
+        if self.kernel.lost_memory[i] and self.learns:
+            self.estimators[i] = LinkEstimator(self.addresses[i])
+            self.beacons_waiting[i] = False
         if self.ledger is not None:
             self.ledger.add(now, now, i, UNREACHABLE, RECOVERY, now)

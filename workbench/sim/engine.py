@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from workbench import draws
@@ -22,28 +23,37 @@ def play(
     recorder: Recorder,
     progress: Callable[[float], Any] | None = None,
     nodes: Sequence[Node] | None = None,
+    make_again: Callable[[int, int], Node] | None = None,
 ) -> Sequence[Node]:
     """Play a scenario to its end; return the nodes in their final state, in ascending order of their addresses.
 
     ``nodes``: replacements for the protocol's own nodes, in the same order. They can be proxies for nodes that run
-    elsewhere. ``progress`` is called regularly with the fraction of the run that is done, 0 to 1.
+    elsewhere. ``make_again``: a function that returns such a node (index, number of its earlier starts) without memory,
+    for nodes that crash. ``progress`` is called regularly with the fraction of the run that is done, 0 to 1.
     """
-    kernel = begin(scenario, recorder, nodes)
+    kernel = begin(scenario, recorder, nodes, make_again)
     kernel.play(duration_us(scenario), progress)
     ended_us = duration_us(scenario) if recorder.ended_us is None else recorder.ended_us
     recorder.radio_states_us = kernel.channel.radio_states_us(ended_us)
     return kernel.nodes
 
 
-def begin(scenario: Any, recorder: Recorder, nodes: Sequence[Node] | None = None) -> Kernel:
+def begin(
+    scenario: Any,
+    recorder: Recorder,
+    nodes: Sequence[Node] | None = None,
+    make_again: Callable[[int, int], Node] | None = None,
+) -> Kernel:
     """Return the kernel of a run at time 0, with its channel and application.
 
-    The workload is scheduled and the nodes are started.
+    The workload is scheduled and the nodes are started. ``nodes`` and ``make_again``: see `play`.
     """
     kernel = Kernel(make_nodes(scenario) if nodes is None else nodes, recorder)
-    Application(scenario, kernel, Outages(kernel, Channel(scenario, kernel)))
+    kernel.make_node = partial(make_node, scenario) if make_again is None else make_again
+    outages = Outages(kernel, Channel(scenario, kernel))
+    Application(scenario, kernel, outages)
     plan(scenario, kernel, duration_us(scenario))
-    kernel.start()
+    kernel.start(outages.absences(scenario))
     return kernel
 
 
@@ -59,6 +69,18 @@ def make_nodes(scenario: Any) -> list[Node]:
     return [
         scenario.protocol.make_node(address, draws.Stream(key)) for address, key in zip(addresses, keys, strict=True)
     ]
+
+
+def make_node(scenario: Any, i: int, boot: int) -> Node:
+    """Return the protocol's own node with index ``i`` after ``boot`` earlier starts; each has its own random stream."""
+    address = sorted(scenario.topology.nodes)[i]
+    return scenario.protocol.make_node(address, draws.Stream(boot_key(scenario.seed, address, boot)))
+
+
+def boot_key(seed: int, address: int, boot: int) -> int:
+    """Return the key of a node's random draws after ``boot`` earlier starts in the run."""
+    key = draws.make_key(seed, draws.PROTOCOL, address)
+    return draws.make_key(key, boot) if boot else key
 
 
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Recorder:

@@ -25,18 +25,19 @@ The fast engine's loop and heap are `workbench.sim.fast.loop` and `workbench.sim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from types import MappingProxyType
 from typing import Any
 
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import Node
-from workbench.sim.trace import Recorder
+from workbench.sim.trace import MetricsRecorder, Recorder
 
 # The kinds of heap entries. The argument of ACTION is an action of the workload, of WAKE a node's index, of BEACON a
-# node's index and the number of its earlier beacons, of the others a transmission.
-ACTION, WAKE, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, BEACON = range(7)
-_ENDING = ACTION, WAKE, BEACON  # kinds that happen only until the end of the duration
+# node's index and the number of its earlier beacons, of LINKS changes of links, of the others a transmission.
+ACTION, WAKE, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, BEACON, LINKS = range(8)
+_ENDING = ACTION, WAKE, BEACON, LINKS  # kinds that happen only until the end of the duration
 
 
 class Kernel:
@@ -58,7 +59,8 @@ class Kernel:
     channel: Any
 
     def __init__(self, nodes: Sequence[Node], recorder: Recorder) -> None:
-        self.nodes = nodes
+        self.nodes = list(nodes)
+        self._uses_quality = type(self.nodes[0]).link_quality is not Node.link_quality
         self.recorder = recorder
         self.addresses = tuple(node.address for node in nodes)
         self.index = {address: i for i, address in enumerate(self.addresses)}
@@ -66,6 +68,10 @@ class Kernel:
         self.counter = 0
         self.wake_at: list[int | None] = [None] * len(nodes)
         self.down = [0] * len(nodes)  # outages in progress at each node; the application counts them
+        self.lost_memory = [False] * len(nodes)  # whether a node that is down will start anew
+        self.boots = [0] * len(nodes)  # number of earlier starts of each node; -1 before its first
+        # Returns the node (i, number of its earlier starts) without memory; for runs in which nodes crash.
+        self.make_node: Callable[[int, int], Node] | None = None
         self.handlers: dict[int, Callable[[int, Any], None]] = {WAKE: self._wake}
 
     # Loop, heap and time
@@ -106,19 +112,39 @@ class Kernel:
 
     # Nodes
 
-    def start(self) -> None:
-        """Start all nodes at time 0, and report the delivery ratios of their links to them.
+    def start(self, absent: Mapping[int, Callable[[], None]] = MappingProxyType({})) -> None:
+        """Start the nodes at time 0, and report the delivery ratios of their links to them.
 
-        Nodes whose class does not override `Node.link_quality` get no reports.
+        Nodes whose class does not override `Node.link_quality` get no reports. ``absent``: {node: function}, the nodes
+        that are not in the network yet; the function is called instead.
         """
-        for node in self.nodes:
+        for i, node in enumerate(self.nodes):
             node.tells_all = not self.recorder.metrics_only
-            node.start(0)
-        uses_quality = type(self.nodes[0]).link_quality is not Node.link_quality
+            if i not in absent:
+                node.start(0)
         for i in range(len(self.nodes)):
-            if uses_quality:
+            if i in absent:
+                absent[i]()
+                continue
+            if self._uses_quality:
                 self.channel.report_links(i, 0)
             self.collect(i, 0)
+
+    def restart(self, i: int, now: int) -> None:
+        """Start node ``i`` without memory, and report the delivery ratios of its links to it."""
+        self.boots[i] += 1
+        self.lost_memory[i] = False
+        boot = self.boots[i]
+        if boot:
+            assert self.make_node is not None
+            if isinstance(self.recorder, MetricsRecorder):
+                self.recorder.count_drops(self.nodes[i].drops)
+            self.nodes[i] = self.make_node(i, boot)
+            self.nodes[i].tells_all = not self.recorder.metrics_only
+        self.nodes[i].start(now, boot)
+        if self._uses_quality:
+            self.channel.report_links(i, now)
+        self.collect(i, now)
 
     def _wake(self, now: int, i: int) -> None:
         if self.wake_at[i] == now and not self.down[i]:

@@ -30,7 +30,8 @@ from workbench.attributes.dimensions import read_dimensions
 from workbench.attributes.keys import key_of
 from workbench.errors import ScenarioError
 from workbench.keywords import checked
-from workbench.sim.workload import Outage, Publish, Subscribe, outage, publish, subscribe
+from workbench.sim.changes.items import Outage, outage
+from workbench.sim.workload import Publish, Subscribe, publish, subscribe
 from workbench.topology.graphs import is_number, is_whole
 
 _QUERIES, _EVENTS, _OUTAGES = range(3)

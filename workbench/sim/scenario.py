@@ -84,6 +84,7 @@ class Scenario:
                 f"use a topology with node numbers up to {largest_address}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
+        workload.check_movements(self.workload, self.topology)
         if not self.protocol.allows_constrained_data:
             workload.check_unconstrained(self.workload)
         workload.check_size(self.workload, len(nodes), round(self.duration_s * 1_000_000))

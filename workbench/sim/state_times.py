@@ -34,10 +34,12 @@ Cost
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.columns import shared_keys
+from workbench.sim.changes.arcs import RATIO, LinkChanges
 from workbench.sim.low_power import checks_between_us, checks_us, copy_end, next_wake
 
 __all__ = ["STATES", "RadioLedger"]
@@ -71,12 +73,49 @@ _ENTRIES_AT_ONCE = 100_000  # in the reference engine; older ones are counted, s
 _MANY_STEPS = 200_000  # from here on machine code is faster, although it has to be loaded
 
 
+class _Presence(NamedTuple):
+    """Which arcs exist at which time; an arc is an index into the hearers of a ledger.
+
+    ``state``: (whether each arc exists at the moment, (1,) index of the next change), changed in place. ``changes``:
+    the columns (times_us, arcs, whether the arc exists from then on) in order of time. ``first``: whether each arc
+    exists at the start. All are empty for links that do not change.
+    """
+
+    state: tuple[np.ndarray, np.ndarray]
+    changes: tuple[np.ndarray, np.ndarray, np.ndarray]
+    first: np.ndarray
+
+    @staticmethod
+    def of(changes: LinkChanges | None) -> _Presence | None:
+        if changes is None:
+            return None
+        is_present = changes.ratios >= 0
+        rows = changes.rows[changes.rows["kind"] == RATIO]
+        columns = rows["time_us"].copy(), rows["subject"].astype(np.int64), rows["ratio"] >= 0
+        return _Presence((is_present.copy(), np.zeros(1, np.int64)), columns, is_present)
+
+    def at(self, arcs: np.ndarray, times_us: np.ndarray) -> np.ndarray:
+        """Return whether each of ``arcs`` exists at its element of ``times_us``; bool (n,)."""
+        change_times_us, change_arcs, presence = self.changes
+        if not len(change_arcs):
+            return self.first[arcs]
+        order = np.lexsort((change_times_us, change_arcs))
+        keys, queries = shared_keys((change_arcs[order], change_times_us[order]), (arcs, times_us))
+        latest = np.searchsorted(keys, queries, side="right") - 1
+        has_changed = (latest >= 0) & (change_arcs[order][latest] == arcs)
+        return np.where(has_changed, presence[order][latest], self.first[arcs])
+
+
+_NO_CHANGES = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
+_ALWAYS = _Presence((np.zeros(0, np.bool_), np.zeros(1, np.int64)), _NO_CHANGES, np.zeros(0, np.bool_))
+
+
 class RadioLedger:
     """A ledger that adds up the time that each radio of a run spends in each state.
 
     ``first`` (nodes + 1,) and ``hearers`` (arcs,) describe the network: the nodes that hear node i are
     ``hearers[first[i] : first[i + 1]]``. ``phases_us`` (nodes,): with low-power listening, when each node first wakes
-    up.
+    up. ``changes``: the changes of the links during the run, or None; who hears a frame is decided at its start.
     """
 
     def __init__(
@@ -85,8 +124,10 @@ class RadioLedger:
         hearers: Sequence[int] | np.ndarray,
         radio: Any,
         phases_us: Sequence[int] | np.ndarray = (),
+        changes: LinkChanges | None = None,
     ) -> None:
         node_count = len(first) - 1
+        self._presence = _Presence.of(changes)
         self._first, self._hearers = np.asarray(first, np.int64), np.asarray(hearers, np.int64)
         self._interval_us = radio.wake_interval_us
         self._phases_us = np.asarray(phases_us, np.int64) if self._interval_us else np.zeros(node_count, np.int64)
@@ -180,6 +221,9 @@ class RadioLedger:
         strobe = np.repeat(strobes, hearer_counts)
         position_in_group = np.arange(len(strobe)) - np.repeat(np.cumsum(hearer_counts) - hearer_counts, hearer_counts)
         hearers = self._hearers[np.repeat(first_hearer, hearer_counts) + position_in_group]
+        if self._presence is not None:
+            is_present = self._presence.at(np.repeat(first_hearer, hearer_counts) + position_in_group, strobe["start"])
+            strobe, hearers = strobe[is_present], hearers[is_present]
         wakes_us = next_wake(self._phases_us[hearers], self._interval_us, strobe["start"])
         copies_us = strobe["copy_us"].astype(np.int64)
         ends_us = copy_end(strobe["start"], wakes_us, copies_us)
@@ -193,10 +237,11 @@ class RadioLedger:
 
     def _count(self, entries: np.ndarray) -> None:
         entries = entries[np.argsort(entries["start"], kind="stable")]
-        sums = self._unions_us, self._covered_us, self._off_us, self._failed_us, self._checks_us
+        presence = self._presence or _ALWAYS
+        sums = self._unions_us, self._covered_us, self._off_us, self._failed_us, self._checks_us, *presence.state
         # With low-power listening, each reception is an entry of its own.
         first_hearer = np.zeros_like(self._first) if self._interval_us else self._first
-        arrays: list[Any] = [*sums, first_hearer, self._hearers, self._phases_us]
+        arrays: list[Any] = [*sums, first_hearer, self._hearers, self._phases_us, *presence.changes]
         degree = int(first_hearer[-1]) / max(1, len(self._off_us))
         if len(entries) * (1 + degree) >= _MANY_STEPS:
             from workbench.sim.fast.ledger import add_up_compiled  # Not before: it loads numba.
@@ -240,20 +285,27 @@ def add_up(
     off_us: Any,
     failed_us: Any,
     covered_checks_us: Any,
+    is_present: Any,
+    next_change: Any,
     first: Any,
     hearers: Any,
     phases_us: Any,
+    change_times_us: Any,
+    change_arcs: Any,
+    change_presence: Any,
 ) -> None:
     """Add intervals of the nodes' radios, in order of their start, to the totals of each node.
 
     The arguments without a type are lists, which are faster in Python, or arrays, which numba needs. ``starts`` to
     ``kinds``: the columns of the intervals. ``longest_overheard_us``: the longest time that a node overhears one frame.
     ``interval_us``: the interval of wake-ups, or 0. The nodes that hear node i are
-    ``hearers[first[i] : first[i + 1]]``. ``phases_us``: when each node first wakes up.
+    ``hearers[first[i] : first[i + 1]]``. ``phases_us``: when each node first wakes up. ``change_times_us`` to
+    ``change_presence``: the columns of the times at which links appear or vanish.
 
-    ``unions_us`` to ``covered_checks_us`` are the totals, and are changed in place. The docstring of the module
-    explains the unions. With n nodes, ``unions_us[j * n + i]`` is the length of union j of node i. The end of the last
-    interval in this union is ``covered_us[j * n + i]``.
+    ``is_present``: whether each arc, an element of ``hearers``, exists at the moment; ``next_change[0]``: the index of
+    the next change. ``unions_us`` to ``covered_checks_us`` are the totals, and are changed in place. The docstring of
+    the module explains the unions. With n nodes, ``unions_us[j * n + i]`` is the length of union j of node i. The end
+    of the last interval in this union is ``covered_us[j * n + i]``.
     """
     node_count = len(off_us)
     last_union = len(unions_us) - node_count
@@ -274,11 +326,16 @@ def add_up(
                         covered_checks_us[sender] -= cut_us
                     covered_us[union] = start
             continue
+        while next_change[0] < len(change_times_us) and change_times_us[next_change[0]] <= start:
+            is_present[change_arcs[next_change[0]]] = change_presence[next_change[0]]
+            next_change[0] += 1
         first_hearer = first[sender]
         # The sender itself, then the nodes that hear it.
         for arc in range(first_hearer - 1, first[sender + 1] if kind == FRAME else first_hearer):
             i, state, end = sender, kind, ends[entry_index]
             if arc >= first_hearer:
+                if len(is_present) and not is_present[arc]:
+                    continue
                 i, state = hearers[arc], _RECEPTION
                 if receivers[entry_index] != BROADCAST and receivers[entry_index] != i:
                     state, end = _OVERHEARING, min(end, start + longest_overheard_us)

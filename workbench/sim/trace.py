@@ -16,13 +16,14 @@ Events of the radio (time is the end of the airtime)
     sent       peer: destination, -1 for a broadcast; value: airtime in µs
     received   peer: transmitter
     lost       node: the receiver that missed the frame; peer: transmitter; detail: link (also of a unicast frame to
-               a node that no arc leads to), collision, half_duplex or down
+               a node that no arc leads to), collision, half_duplex, jammed or down
     given_up   the frame was not sent; detail: the reason, channel_busy (csma) or down (the node failed)
 Events of the application
     subscribed     sequence: the subscription's number at this node; value: when it expires in µs, -1 never
     unsubscribed   sequence: the subscription's number
     published      sequence: the reading's number at this node
-    failed, recovered
+    failed         the node goes down; detail: crashed (it loses its memory), absent (it joins the network later) or ""
+    recovered      the node comes up; detail: restarted (without memory; value: number of earlier starts), joined or ""
 Events of the protocols: those of `protocols/contract.py` in snake case (Delivered -> delivered), and further ones
 that a protocol's nodes define (GradientSet -> gradient_set).
 """

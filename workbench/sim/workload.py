@@ -1,51 +1,71 @@
-"""The workload of a scenario: subscriptions, publications and outages, with their nodes and times.
+"""The workload of a scenario: subscriptions, publications and changes of the network, with their nodes and times.
 
 Each item is a frozen value with a plain form for JSON. Times are in seconds from the start of the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 from workbench import attributes as attributes_module
-from workbench import draws, purposes
+from workbench import draws, mobility, purposes
 from workbench.attributes.interests import is_within
 from workbench.errors import AttributeFormatError, ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.sensor_field import SensorField
-from workbench.sim.readings import LONGEST_S, Readings
+from workbench.sim.actions import (
+    ALL,
+    CRASH,
+    FAIL,
+    PUBLISH,
+    RECOVER,
+    REINFORCE,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Action,
+    At,
+    check_at,
+    check_flag,
+    check_interval,
+    check_period,
+    count_nodes,
+    select_nodes,
+    to_us,
+)
+from workbench.sim.changes.items import (
+    BurstLoss,
+    Crash,
+    Jam,
+    Join,
+    Leave,
+    LinkTrace,
+    Move,
+    NetworkItem,
+    Outage,
+    Partition,
+    burst_loss,
+    count_absent,
+    crash,
+    jam,
+    join,
+    leave,
+    link_trace,
+    move,
+    outage,
+    partition,
+)
+from workbench.sim.changes.measured import LinkQualities
+from workbench.sim.readings import Readings
 from workbench.suggestion import meant
-from workbench.topology.graphs import is_number, is_whole
+from workbench.topology.edits import has_link_rule
 
 # The limit of actions in a run. Each takes some 120 B before the run begins, and a publication has rows of the trace
 # after that. The largest known log of readings has 2.3 million.
 MOST_ACTIONS = 3_000_000
-SHORTEST_S = 1e-6  # a microsecond, the resolution of time: a shorter period would never advance it
-
-ALL = "all"
-At = tuple[int, ...] | str
-
-# At the same instant the earlier kind happens first: a subscription made at t matches a reading published at t.
-RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE, PUBLISH, REINFORCE = range(6)
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """An action at one node.
-
-    ``kind``: a constant such as PUBLISH. ``item``: the workload item that causes the action. ``index``: the item's
-    position in the workload.
-    """
-
-    time_us: int
-    kind: int
-    node: int
-    item: Any
-    index: int
 
 
 @dataclass(frozen=True)
@@ -68,14 +88,14 @@ class Subscribe:
 
         ``index``: this item's position in the workload. ``nodes``: all nodes of the network.
         """
-        for node in _select_nodes(self.at, nodes):
-            yield Action(_to_us(self.start_s), SUBSCRIBE, node, self, index)
+        for node in select_nodes(self.at, nodes):
+            yield Action(to_us(self.start_s), SUBSCRIBE, node, self, index)
             if self.stop_s is not None:
-                yield Action(_to_us(self.stop_s), UNSUBSCRIBE, node, self, index)
+                yield Action(to_us(self.stop_s), UNSUBSCRIBE, node, self, index)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
         """Return an upper limit of the number of actions that the item causes in a network of ``nodes`` nodes."""
-        return _count_nodes(self.at, nodes) * (1 if self.stop_s is None else 2)
+        return count_nodes(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
 @dataclass(frozen=True)
@@ -102,16 +122,16 @@ class Publish:
         ``index``: this item's position in the workload. ``nodes``: all nodes of the network. ``seed``: the
         seed of the random phases that ``stagger`` causes.
         """
-        stop_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
-        period_us = None if self.every_s is None else _to_us(self.every_s)
-        for node in _select_nodes(self.at, nodes):
+        stop_us = duration_us if self.stop_s is None else min(duration_us, to_us(self.stop_s))
+        period_us = None if self.every_s is None else to_us(self.every_s)
+        for node in select_nodes(self.at, nodes):
             if isinstance(self.what, Readings):
-                start_us = _to_us(self.start_s)
+                start_us = to_us(self.start_s)
                 for at_us in self.what.times_us:
                     if start_us <= at_us < stop_us:
                         yield Action(at_us, PUBLISH, node, self, index)
                 continue
-            time_us = _to_us(self.start_s)
+            time_us = to_us(self.start_s)
             if self.stagger and period_us:
                 time_us += draws.below(draws.make_key(seed, purposes.JITTER, index, node), 0, period_us)
             while time_us < stop_us:
@@ -125,50 +145,19 @@ class Publish:
 
         With ``stagger``, the result is an upper limit: each node's last reading may be omitted.
         """
-        stop_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
-        start_us = _to_us(self.start_s)
+        stop_us = duration_us if self.stop_s is None else min(duration_us, to_us(self.stop_s))
+        start_us = to_us(self.start_s)
         if stop_us <= start_us:
             return 0
         if isinstance(self.what, Readings):
             per_node = self.what.count(start_us, stop_us)
         else:
-            per_node = 1 if self.every_s is None else -(-(stop_us - start_us) // _to_us(self.every_s))
-        return per_node * _count_nodes(self.at, nodes)
+            per_node = 1 if self.every_s is None else -(-(stop_us - start_us) // to_us(self.every_s))
+        return per_node * count_nodes(self.at, nodes)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
         """Return an upper limit of the number of actions that the item causes in a network of ``nodes`` nodes."""
         return self.most_readings(nodes, duration_us)
-
-
-@dataclass(frozen=True)
-class Outage:
-    """A workload item: node(s) ``at`` are down in [``start_s``, ``stop_s``), or to the end if ``stop_s`` is None.
-
-    A node that is down sends and receives nothing, its timers do not fire, and actions of its application in this time
-    (subscribe, unsubscribe, publish) do not happen. It keeps its memory and continues with it.
-    """
-
-    at: At
-    start_s: float
-    stop_s: float | None = None
-
-    def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Yield the failure and, if ``stop_s`` is given, the recovery of each node.
-
-        ``index``: this item's position in the workload. ``nodes``: all nodes of the network.
-        """
-        start_us = _to_us(self.start_s)
-        stop_us = None if self.stop_s is None else _to_us(self.stop_s)
-        if start_us == stop_us:
-            return  # At one instant, recoveries come before failures: the node would stay down.
-        for node in _select_nodes(self.at, nodes):
-            yield Action(start_us, FAIL, node, self, index)
-            if stop_us is not None:
-                yield Action(stop_us, RECOVER, node, self, index)
-
-    def most_actions(self, nodes: int, duration_us: int) -> int:
-        """Return an upper limit of the number of actions that the item causes in a network of ``nodes`` nodes."""
-        return _count_nodes(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
 @dataclass(frozen=True)
@@ -193,25 +182,38 @@ class Reinforce:
         ``index``: this item's position in the workload. ``nodes``: all nodes of the network.
         """
         first_us, last_us, period_us = self._times_us(duration_us)
-        for node in _select_nodes(self.at, nodes):
+        for node in select_nodes(self.at, nodes):
             for time_us in range(first_us, last_us, period_us):
                 yield Action(time_us, REINFORCE, node, self, index)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
         """Return an upper limit of the number of actions that the item causes in a network of ``nodes`` nodes."""
-        return len(range(*self._times_us(duration_us))) * _count_nodes(self.at, nodes)
+        return len(range(*self._times_us(duration_us))) * count_nodes(self.at, nodes)
 
     def _times_us(self, duration_us: int) -> tuple[int, int, int]:
         """Return (first, end, step) in µs: the times of the reinforcements are ``range(first, end, step)``."""
-        first_us = _to_us(self.start_s)
-        last_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
+        first_us = to_us(self.start_s)
+        last_us = duration_us if self.stop_s is None else min(duration_us, to_us(self.stop_s))
         if self.every_s is None:
             return first_us, min(last_us, first_us + 1), 1
-        return first_us, last_us, _to_us(self.every_s)
+        return first_us, last_us, to_us(self.every_s)
 
 
-Item = Subscribe | Publish | Outage | Reinforce
-KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage, "reinforce": Reinforce}
+Item = Subscribe | Publish | Reinforce | NetworkItem
+KINDS: dict[str, type] = {
+    "subscribe": Subscribe,
+    "publish": Publish,
+    "outage": Outage,
+    "reinforce": Reinforce,
+    "crash": Crash,
+    "join": Join,
+    "leave": Leave,
+    "partition": Partition,
+    "move": Move,
+    "burst_loss": BurstLoss,
+    "link_trace": LinkTrace,
+    "jam": Jam,
+}
 
 
 @checked
@@ -228,7 +230,7 @@ def subscribe(
     Example: ``subscribe(at=1, what="TEMP GE 25")``. ``what``: text, or the result of ``wb.parse``. The other parameters
     are fields of `Subscribe`.
     """
-    checked_times_s = _check_period("expires_s", expires_s), *_check_interval(start_s, stop_s)
+    checked_times_s = check_period("expires_s", expires_s), *check_interval(start_s, stop_s)
     if isinstance(what, Mapping):
         raise ScenarioError(
             f"the argument `what` is {what!r:.60}; it must be text that compares values, "
@@ -236,7 +238,7 @@ def subscribe(
         )
     what, attributes = _as_text_and_attributes(what, "TEMP GE 25")
     attributes_module.check_subscription(attributes, match_all)
-    return Subscribe(_check_at(at), what, *checked_times_s, _check_flag("match_all", match_all))
+    return Subscribe(check_at(at), what, *checked_times_s, check_flag("match_all", match_all))
 
 
 @checked
@@ -256,8 +258,8 @@ def publish(
     publications, "TEMP IS 22, INSTANCE EQ 4" is only for subscriptions with "INSTANCE IS 4". ``payload``: bytes sent
     with each reading. The other parameters are fields of `Publish`.
     """
-    checked_times_s = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
-    if _check_flag("stagger", stagger) and every_s is None:
+    checked_times_s = check_period("every_s", every_s), *check_interval(start_s, stop_s)
+    if check_flag("stagger", stagger) and every_s is None:
         raise ScenarioError("stagger is True, but every_s is missing; stagger spreads the nodes over that period")
     if isinstance(what, Readings):
         if every_s is not None:
@@ -271,13 +273,7 @@ def publish(
     else:
         what, attributes = _as_text_and_attributes(what, "TEMP IS 25")
         attributes_module.check_publication(attributes, constraints=True)
-    return Publish(_check_at(at), what, *checked_times_s, _check_payload(payload), stagger)
-
-
-@checked
-def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None = None) -> Outage:
-    """Return an item: node ``at`` is down from ``start_s`` to ``stop_s``, or to the end of the run."""
-    return Outage(_check_at(at), *_check_interval(start_s, stop_s))
+    return Publish(check_at(at), what, *checked_times_s, _check_payload(payload), stagger)
 
 
 @checked
@@ -293,10 +289,10 @@ def reinforce(
     Example: ``reinforce(at=1, what="TEMP GE 25, X LE 20, INTERVAL IS 1", start_s=10)``. ``what``: text, or the result
     of ``wb.parse``; its constraints must be at least as strict as those of a subscription of the sink.
     """
-    checked_times_s = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
+    checked_times_s = check_period("every_s", every_s), *check_interval(start_s, stop_s)
     what, attributes = _as_text_and_attributes(what, "TEMP GE 25, X LE 20")
     attributes_module.check_subscription(attributes, False)
-    return Reinforce(_check_at(at), what, *checked_times_s)
+    return Reinforce(check_at(at), what, *checked_times_s)
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {
@@ -304,21 +300,74 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "publish": publish,
     "outage": outage,
     "reinforce": reinforce,
+    "crash": crash,
+    "join": join,
+    "leave": leave,
+    "partition": partition,
+    "move": move,
+    "burst_loss": burst_loss,
+    "link_trace": link_trace,
+    "jam": jam,
 }
 
 
 def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed: int) -> list[Action]:
     """Return all actions of a workload before ``duration_us``, in the order in which they happen."""
+    items = list(items)
     actions = [
         action
         for index, item in enumerate(items)
         for action in item.actions(index, nodes, duration_us, seed)
         if action.time_us < duration_us
     ]
+    if any(isinstance(item, Crash | Join) for item in items):
+        actions += _repeat_subscriptions(items, actions, nodes)
     # Stable sorts, the last field first: tuples as keys would take more memory than the actions.
     for field in ("node", "index", "kind", "time_us"):
         actions.sort(key=attrgetter(field))
     return actions
+
+
+def _repeat_subscriptions(items: list[Item], actions: list[Action], nodes: tuple[int, ...]) -> Iterator[Action]:
+    """Yield the subscribe actions of nodes that start anew: the application of a node has lost its memory, too.
+
+    ``actions``: the actions of ``items``. A subscription that began before the start of the node lasts as long as it
+    would have lasted without the interruption.
+    """
+    subscriptions = [(index, item) for index, item in enumerate(items) if isinstance(item, Subscribe)]
+    for node, start_us in _list_starts(items, actions, nodes):
+        for index, item in subscriptions:
+            begin_us, end_us = to_us(item.start_s), None if item.stop_s is None else to_us(item.stop_s)
+            if begin_us >= start_us or (end_us is not None and end_us <= start_us):
+                continue
+            if item.at != ALL and node not in item.at:
+                continue
+            remaining_s = None
+            if item.expires_s is not None:
+                remaining_us = begin_us + int(item.expires_s * 1_000_000) - start_us
+                if remaining_us <= 0:
+                    continue
+                remaining_s = (remaining_us + 0.5) / 1e6  # nodes round down to microseconds
+            repeated_item = replace(item, start_s=start_us / 1e6, expires_s=remaining_s)
+            yield Action(start_us, SUBSCRIBE, node, repeated_item, index)
+
+
+def _list_starts(items: list[Item], actions: list[Action], nodes: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return (node, time in µs) of each start of a node without memory after the begin of the run."""
+    down_counts = count_absent(items, nodes)
+    lost_memory = set(down_counts)
+    starts = []
+    for action in sorted(actions, key=attrgetter("time_us", "kind")):
+        if action.kind not in (RECOVER, FAIL, CRASH):
+            continue
+        node = action.node
+        down_counts[node] = down_counts.get(node, 0) + (-1 if action.kind == RECOVER else 1)
+        if action.kind == CRASH:
+            lost_memory.add(node)
+        elif action.kind == RECOVER and down_counts[node] == 0 and node in lost_memory:
+            lost_memory.discard(node)
+            starts.append((node, action.time_us))
+    return starts
 
 
 def to_dict(item: Item) -> dict[str, Any]:
@@ -331,7 +380,7 @@ def to_dict(item: Item) -> dict[str, Any]:
             continue
         if isinstance(value, bytes):
             value = value.hex()
-        elif isinstance(value, SensorField | Readings):
+        elif hasattr(value, "to_dict"):  # a sensor field, readings, a model of movement, a link trace
             value = value.to_dict()
         elif isinstance(value, tuple):
             value = list(value) if len(value) != 1 else value[0]
@@ -359,6 +408,10 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
         if isinstance(arguments.get("what"), Mapping):
             reading_class = Readings if "times_s" in arguments["what"] else SensorField
             arguments["what"] = reading_class.from_dict(arguments["what"])
+        if isinstance(arguments.get("along"), Mapping):
+            arguments["along"] = mobility.from_dict(arguments["along"])
+        if "trace" in arguments:
+            arguments["trace"] = LinkQualities.from_dict(arguments["trace"])
         return _MAKERS[item_kind](**arguments)
     except WorkbenchError as error:
         raise ScenarioError(f"{where}: {error}") from None
@@ -395,6 +448,30 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
                     f"workload item {index} is at node {node!r:.60}, which the topology does not have; "
                     f"its {len(known_nodes)} nodes are numbered {min(known_nodes)} to {max(known_nodes)}"
                 )
+
+
+def check_movements(items: Iterable[Item], graph: Any) -> None:
+    """Raise ScenarioError for a node that two items move, or for movements in a network that no rule links again.
+
+    ``graph``: the network.
+    """
+    moves = [(index, item) for index, item in enumerate(items) if isinstance(item, Move)]
+    nodes = tuple(graph.nodes) if moves else ()
+    moved: dict[int, int] = {}
+    for index, item in moves:
+        if item.radius_m is None and not has_link_rule(graph):
+            raise ScenarioError(
+                f"workload item {index} moves nodes, but their positions do not determine the links of this network; "
+                "give radius_m, or a topology made by disc, random_geometric, office or from_positions"
+            )
+        if item.radius_m != moves[0][1].radius_m:
+            raise ScenarioError(
+                f"workload item {index} has radius_m {item.radius_m}, and item {moves[0][0]} has "
+                f"{moves[0][1].radius_m}; all movements must have the same"
+            )
+        for node in select_nodes(item.at, nodes):
+            if moved.setdefault(node, index) != index:
+                raise ScenarioError(f"workload items {moved[node]} and {index} both move node {node}; leave one out")
 
 
 def check_unconstrained(items: Iterable[Item]) -> None:
@@ -443,7 +520,7 @@ def describe_idle(items: Iterable[Item], nodes: Iterable[int]) -> str:
             for other_item in items
             if isinstance(other_item, Subscribe) and is_within(attributes, attributes_module.parse(other_item.what))
         ]
-        for node in _select_nodes(item.at, all_nodes):
+        for node in select_nodes(item.at, all_nodes):
             if not any(other_item.at == ALL or node in other_item.at for other_item in containing):
                 return (
                     f"workload item {index} has no effect at node {node}: no subscription of the node contains "
@@ -482,30 +559,6 @@ def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
 
 
 # Items are checked at construction, so that errors do not come in the middle of a run.
-
-
-def _check_interval(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
-    checked_start_s = _check_seconds("start_s", start_s, 0.0)
-    stop = None if stop_s is None else _check_seconds("stop_s", stop_s, 0.0)
-    if stop is not None and stop < checked_start_s:
-        raise ScenarioError(f"stop_s is {stop}, before start_s {checked_start_s}; it must be start_s or later")
-    return checked_start_s, stop
-
-
-def _check_period(name: str, value: Any) -> float | None:
-    return None if value is None else _check_seconds(name, value, SHORTEST_S)
-
-
-def _check_seconds(name: str, value: Any, shortest: float) -> float:
-    if not is_number(value) or not shortest <= value <= LONGEST_S:
-        raise ScenarioError(f"{name} is {value!r:.60}; it must be a number of seconds, {shortest:g} to {LONGEST_S:g}")
-    return float(value)
-
-
-def _check_flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ScenarioError(f"{name} is {value!r:.60}; it must be True or False")
-    return value
 
 
 def _check_payload(value: Any) -> bytes:
@@ -553,30 +606,3 @@ def _suggest_comparison(what: Mapping[Any, Any]) -> str:
         return attributes_module.to_text(tuple(equal)) or "TEMP GE 25"
     except WorkbenchError:
         return "TEMP GE 25"
-
-
-def _check_at(at: Any) -> At:
-    if isinstance(at, str) and at == ALL:
-        return ALL
-    if is_whole(at):
-        return (int(at),)
-    node_numbers = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, bytes, Mapping)) else ()
-    if not node_numbers or not all(is_whole(node) for node in node_numbers):
-        raise ScenarioError(
-            f'the argument `at` is {at!r:.60}; it must be a node number, a list of node numbers, or "all"'
-        )
-    if len(set(node_numbers)) < len(node_numbers):
-        raise ScenarioError(f"the argument `at` is {at!r:.60}; it must name each node once")
-    return tuple(int(node) for node in node_numbers)
-
-
-def _to_us(seconds: float) -> int:
-    return round(seconds * 1_000_000)
-
-
-def _select_nodes(at: At, nodes: tuple[int, ...]) -> tuple[int, ...]:
-    return nodes if isinstance(at, str) else at
-
-
-def _count_nodes(at: At, nodes: int) -> int:
-    return nodes if isinstance(at, str) else len(at)

@@ -16,7 +16,7 @@ from ipywidgets.widgets.widget_string import HTMLStyle
 
 from workbench.errors import ParameterError
 from workbench.folded_errors import shortened
-from workbench.sim.workload import ALL
+from workbench.sim.actions import ALL
 from workbench.widgets.panel import Panel, shared
 
 MOST_LINES = 500  # lines of a list that are shown; users do not read more

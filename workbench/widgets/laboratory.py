@@ -21,11 +21,12 @@ from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.notice import notebook_kernel
 from workbench.protocols.protocol import Protocol
+from workbench.sim.changes.items import Outage
 from workbench.sim.file_format import known_protocols, protocol_from_dict
 from workbench.sim.radios import cc2420
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
-from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
+from workbench.sim.workload import Item, Publish, Subscribe, publish, subscribe
 from workbench.views.protocols import node_drawing_of
 from workbench.widgets.cards import Cards, Differences
 from workbench.widgets.compare import Compare

@@ -19,8 +19,10 @@ from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sensor_field import SensorField, parameters
 from workbench.sim import workload
+from workbench.sim.actions import ALL
+from workbench.sim.changes.items import Outage, outage
 from workbench.sim.readings import Readings
-from workbench.sim.workload import ALL, KINDS, Item, Outage, Subscribe
+from workbench.sim.workload import KINDS, Item, Subscribe
 from workbench.widgets.attributes import PUBLICATION, SUBSCRIPTION, Attributes
 from workbench.widgets.controls import (
     ListPanel,
@@ -310,7 +312,7 @@ def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Ite
     does, it has the constraints of the last subscription.
     """
     if kind == "outage":
-        return workload.outage(nodes, 0.0)
+        return outage(nodes, 0.0)
     subscriptions = [item for item in items if isinstance(item, Subscribe)]
     if kind == "reinforce":
         node_subscriptions = [

@@ -26,7 +26,7 @@ from workbench.motes.live.recorder import Notes
 from workbench.motes.mote import configuration
 from workbench.motes.session import MoteSession
 from workbench.protocols.contract import NOBODY
-from workbench.sim import workload
+from workbench.sim import actions
 from workbench.sim.application import Application, Outages, reading
 from workbench.sim.kernel import ACTION, Kernel
 
@@ -107,15 +107,15 @@ class Subscriptions:
 
     def __init__(self, post: Callable[..., None], put_answer: Callable[[int, str, Any], None]) -> None:
         self._post, self._put_answer = post, put_answer
-        self._open_subscriptions: dict[Key, workload.Action] = {}
+        self._open_subscriptions: dict[Key, actions.Action] = {}
         self._numbers: dict[Key, int] = {}
 
-    def begin(self, action: workload.Action, now: int) -> None:
+    def begin(self, action: actions.Action, now: int) -> None:
         """Send the SUBSCRIBE command of ``action`` to the node's mote, and store the new subscription as open."""
         self._open_subscriptions[action.node, action.index] = action
         self._subscribe(action, now)
 
-    def end(self, action: workload.Action) -> None:
+    def end(self, action: actions.Action) -> None:
         """End the subscription that an UNSUBSCRIBE action names; an unknown subscription is ignored.
 
         If the mote has not yet numbered the subscription, `store_number` sends the command later.
@@ -146,7 +146,7 @@ class Subscriptions:
             if action.node == node:
                 self._subscribe(action, now)
 
-    def _subscribe(self, action: workload.Action, now: int) -> None:
+    def _subscribe(self, action: actions.Action, now: int) -> None:
         item, node = action.item, action.node
         remaining_s = -1.0
         if item.expires_s is not None:
@@ -255,7 +255,7 @@ class MoteApplication:
         self._simulated = simulated
         kernel.handlers[ACTION] = self.act
 
-    def act(self, now: int, action: workload.Action) -> None:
+    def act(self, now: int, action: actions.Action) -> None:
         """Carry out an action of the workload; actions of a node that is off are skipped."""
         node = action.node
         if node not in self._commands.session.motes:
@@ -263,23 +263,23 @@ class MoteApplication:
                 self._simulated.act(now, action)
             except WorkbenchError as error:
                 self._commands.notes.add(node, "refused", str(error), now)
-        elif action.kind == workload.FAIL:
+        elif action.kind == actions.FAIL:
             self.outages.fail(node, now)
-        elif action.kind == workload.RECOVER:
+        elif action.kind == actions.RECOVER:
             self.outages.recover(node, now)
         elif not self.kernel.down[self.kernel.index[node]]:
             try:
                 self._send_command(now, action)
             except WorkbenchError as error:
                 self._commands.notes.add(node, "refused", str(error), now)
-        elif action.kind == workload.UNSUBSCRIBE and node in self.outages.lost:
+        elif action.kind == actions.UNSUBSCRIBE and node in self.outages.lost:
             # A subscription that ends while its mote is lost must not be repeated later.
             self._subscriptions.end(action)
 
-    def _send_command(self, now: int, action: workload.Action) -> None:
-        if action.kind == workload.SUBSCRIBE:
+    def _send_command(self, now: int, action: actions.Action) -> None:
+        if action.kind == actions.SUBSCRIBE:
             self._subscriptions.begin(action, now)
-        elif action.kind == workload.UNSUBSCRIBE:
+        elif action.kind == actions.UNSUBSCRIBE:
             self._subscriptions.end(action)
         else:
             attributes = with_payload(reading(self.scenario, action, now), action.item.payload)

@@ -35,12 +35,14 @@ class Message(twin.Messages):
 
 twin.compiled_rules(rules)
 
+NEW, KNOWN, LOST = range(3)  # a message at a node; LOST: the node knew it before a crash
+
 FIELDS: Fields = {
     "ttl": int,
     "max_events": int,  # publications that a node remembers
     "forwarding_probability": GIVEN,
     "forgets": GIVEN,  # whether a run has more than max_events publications
-    "known": Array(np.uint8, ("messages", "nodes")),  # 1 if the node ever held the message
+    "known": Array(np.uint8, ("messages", "nodes"), survives=True),  # NEW, KNOWN or LOST
     "ordinals": Array(np.int32, ("messages", "nodes"), only_if="forgets"),  # see `twin.is_recent`
     "taken": Array(np.int32, "nodes", only_if="forgets"),  # publications that a node has taken in so far
 }
@@ -68,10 +70,15 @@ def make_state(setup: Setup, messages: int) -> Any:
     return twin.make(State, FIELDS, setup, messages, forwarding_probability=probability, forgets=forgets)
 
 
+def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
+    """Mark the messages that node ``i`` knows as lost; they are not counted again when the node holds them again."""
+    state.known[:, i] = np.where(state.known[:, i] == NEW, NEW, LOST)
+
+
 @hot
 def _hold(core, state, i, peer, message, hops, now):
-    is_first = not state.known[message, i]
-    state.known[message, i] = 1
+    is_first = state.known[message, i] == NEW
+    state.known[message, i] = KNOWN
     if state.forgets:
         state.taken[i] += 1
         state.ordinals[message, i] = state.taken[i]
@@ -82,7 +89,7 @@ def _hold(core, state, i, peer, message, hops, now):
 def _remembers(state, i, message):
     if state.known[message, i] and state.forgets:
         return twin.is_recent(state.ordinals[message, i], state.taken[i], state.max_events)
-    return state.known[message, i] != 0
+    return state.known[message, i] == KNOWN
 
 
 @compiled

@@ -53,6 +53,9 @@ How a twin is written
         with_more_room(state) *           a state with larger pools, after has_room returned false. The loop calls
                               has_room before each event and at the end, so a twin can raise an error there if it
                               cannot continue
+        rows_of_node(state, i) *          the rows of a node in arrays without the axis "nodes": a node that loses its
+                              memory gets the initial values in all of its rows
+        erase(setup, state, i, first_number) *   erase what a node stores elsewhere, such as in a hash table
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it cannot be encoded
         longest_frame_B(setup) *          bytes of its longest frame; the default is for publications
         needs(setup)          three `Needs`, the most trace rows, frames and messages that a call adds: for the
@@ -106,12 +109,15 @@ import importlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
+from workbench.sim.changes import arcs as changed_arcs
+from workbench.sim.changes.items import LINK_ITEMS
 from workbench.sim.fast import code_cache, warming
 from workbench.sim.radio import Radio
 
@@ -198,8 +204,11 @@ def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = No
     with code_cache.loading():
         from workbench.sim.fast import network
 
+    changes = changed_arcs.link_changes(scenario)
+    arcs = network.from_graph(scenario.topology) if changes is None else network.of_changes(scenario.topology, changes)
     settings = scenario.radio, scenario.duration_s, scenario.seed, record, progress
-    return _play(module, network.from_graph(scenario.topology), scenario.protocol, scenario.workload, *settings)
+    position = partial(changed_arcs.position_at, scenario) if changed_arcs.tracks(scenario) else None
+    return _play(module, arcs, scenario.protocol, scenario.workload, *settings, changes, position)
 
 
 def play(
@@ -216,8 +225,11 @@ def play(
 
     ``network``: a `network.Network`. ``items``: the workload. ``record``: "metrics", or "trace" for all rows.
     ``progress`` is called regularly with the fraction of the run that is done. Raises NoFastTwinError if the engine
-    cannot play it.
+    cannot play it: items that change links need a Scenario.
     """
+    for item in items:
+        if isinstance(item, LINK_ITEMS):
+            raise NoFastTwinError(f"the workload has a {type(item).__name__}, which needs a Scenario; leave it out")
     return _play(twin_of(protocol), network, protocol, items, radio or Radio(), duration_s, seed, record, progress)
 
 

@@ -9,7 +9,7 @@ previous one.
 from workbench.protocols import link_estimator
 from workbench.protocols.link_estimator import MAX_LISTED, MAX_NEIGHBORS, NUMBERS
 from workbench.sim.fast.agenda import push
-from workbench.sim.fast.channel import arc_between, let_go, send_at, take_frame, take_message
+from workbench.sim.fast.channel import find_arc, let_go, send_at, take_frame, take_message
 from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.draws import below
 from workbench.sim.fast.layout import BEACON, BROADCAST, NONE
@@ -107,7 +107,7 @@ def receive_beacon(core, arc, i, sender):
             core.links[beacons.last].next = arc
         beacons.last = arc
         beacons.neighbors += 1
-    reverse_arc = arc_between(core, i, sender)
+    reverse_arc = find_arc(core, i, sender)
     listed_ratio = NONE if reverse_arc == NONE else core.links[reverse_arc].listed
     update_outbound(link, listed_ratio, core.beacons[sender].entries, beacons.number)
     return has_changed(link)

@@ -196,6 +196,8 @@ def begin(core, frame, start, now):
 @compiled
 def _add_to_hearers(core, sender, start, finish, now):
     for arc in range(core.first[sender], core.first[sender + 1]):
+        if core.varies and core.ratios[arc] < 0.0:
+            continue
         _add_audible(core, core.receivers[arc], sender, start, finish, now)
     _add_audible(core, sender, sender, start, finish, now)
 
@@ -265,14 +267,14 @@ def _remove_sender(core, i, sender, now):
 
 @compiled
 def is_busy(core, i, now):
-    """Return whether node ``i`` hears a transmission now."""
+    """Return whether node ``i`` hears a transmission, or a jammer, now."""
     audible_index = core.first_audible[i]
     while audible_index != NONE:
         audible = core.audibles[audible_index]
         if audible.start <= now < audible.end:
             return True
         audible_index = audible.next
-    return False
+    return core.varies and core.jammers[i] > 0
 
 
 @compiled
@@ -301,7 +303,7 @@ def interference(core, arc, i, sender, sent, start, finish):
 @compiled
 def _is_captured(core, arc, i, other_sender):
     """Return whether a frame over ``arc`` is strong enough at node ``i`` to survive a frame of ``other_sender``."""
-    return core.strengths_ddB[arc] - core.strengths_ddB[arc_between(core, other_sender, i)] >= core.capture_ddB
+    return core.strengths_ddB[arc] - core.strengths_ddB[find_arc(core, other_sender, i)] >= core.capture_ddB
 
 
 @compiled
@@ -314,6 +316,8 @@ def loss_reason(core, arc, frame, finish):
     if core.down[i]:
         return Reason.DOWN
     frame_entry = core.frames[frame]
+    if core.varies and core.jammed_until[i] > _find_copy_start(core, frame, i):
+        return Reason.JAMMED
     if core.loses and core.ratios[arc] < 1.0:
         fragments = count_fragments(core.messages[frame_entry.message].size_B, core.max_frame_B)
         if uniform(core.arc_keys[arc], frame_entry.start) >= share_of_whole_frames(core.ratios[arc], fragments):
@@ -328,8 +332,23 @@ def loss_reason(core, arc, frame, finish):
 
 
 @compiled
+def _find_copy_start(core, frame, i):
+    """Return the time in µs at which the frame begins, or its copy that node ``i`` gets with low-power listening."""
+    if not core.wake_interval_us:
+        return core.frames[frame].start
+    return _find_copy_end(core, frame, i) - core.messages[core.frames[frame].message].airtime_us
+
+
+@compiled
 def arc_between(core, sender, receiver):
-    """Return the index of the arc from node ``sender`` to node ``receiver``, or NONE if the network lacks it."""
+    """Return the index of the arc from node ``sender`` to node ``receiver``, or NONE if it does not exist now."""
+    arc = find_arc(core, sender, receiver)
+    return NONE if arc != NONE and core.varies and core.ratios[arc] < 0.0 else arc
+
+
+@compiled
+def find_arc(core, sender, receiver):
+    """Return the index of the arc from node ``sender`` to node ``receiver``, or NONE if it never exists."""
     low_arc, high_arc = core.first[sender], core.first[sender + 1]
     end_arc = high_arc
     while low_arc < high_arc:
@@ -460,7 +479,7 @@ def acknowledge(core, frame, arrived, now):
     add_entry(core, now, acknowledged_at, i, UNREACHABLE, WAIT)
     if is_acknowledged:
         if core.wake_interval_us:
-            core.known_phases[arc_between(core, i, frame_entry.receiver)] = core.nodes[i].outages + 1
+            core.known_phases[find_arc(core, i, frame_entry.receiver)] = core.nodes[i].outages + 1
         return ACKNOWLEDGED
     return repeat(core, frame, now)
 
@@ -472,7 +491,7 @@ def repeat(core, frame, now):
     i = frame_entry.sender
     if frame_entry.attempt >= core.retries:
         if core.wake_interval_us and frame_entry.receiver >= 0:
-            arc = arc_between(core, i, frame_entry.receiver)
+            arc = find_arc(core, i, frame_entry.receiver)
             if arc != NONE:
                 core.known_phases[arc] = 0
         return UNACKNOWLEDGED
@@ -500,7 +519,7 @@ def repeat(core, frame, now):
 @compiled
 def _is_acknowledgement_lost(core, sender, receiver, start):
     arc = arc_between(core, receiver, sender)
-    if arc == NONE:
+    if arc == NONE or (core.varies and core.jammers[sender] > 0):
         return True
     if not core.loses or core.ratios[arc] >= 1.0:
         return False
@@ -538,7 +557,7 @@ def _is_phase_known(core, frame):
     frame_entry = core.frames[frame]
     if frame_entry.receiver < 0:
         return False
-    arc = arc_between(core, frame_entry.sender, frame_entry.receiver)
+    arc = find_arc(core, frame_entry.sender, frame_entry.receiver)
     return arc != NONE and core.known_phases[arc] == core.nodes[frame_entry.sender].outages + 1
 
 

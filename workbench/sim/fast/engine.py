@@ -11,10 +11,14 @@ import numpy as np
 from workbench import array_draws, draws, purposes
 from workbench.errors import ScenarioError
 from workbench.notice import Notice
+from workbench.protocols.contract import NUMBERS_PER_BOOT
 from workbench.protocols.link_estimator import ENTRY_B, HEADER_B, MAX_LISTED
 from workbench.protocols.protocol import Protocol
+from workbench.sim import engine as reference
 from workbench.sim import trace, workload
 from workbench.sim.capture import strengths_ddB, threshold_ddB
+from workbench.sim.changes.arcs import CHANGE, LinkChanges
+from workbench.sim.changes.items import Join, count_absent
 from workbench.sim.channel import ACKNOWLEDGEMENT_B
 from workbench.sim.fast import NoFastTwinError, code_cache
 from workbench.sim.fast import loop as loop_module
@@ -38,7 +42,7 @@ from workbench.sim.fast.layout import (
 from workbench.sim.fast.network import Network
 from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
-from workbench.sim.fast.twin import grow_free_list, grown, lookup, names_of, state_of
+from workbench.sim.fast.twin import erase_state, grow_free_list, grown, lookup, names_of, state_of
 from workbench.sim.low_power import TURNAROUND_US, strobe_end
 from workbench.sim.radio import Radio, describe_long_frame, uses_quality
 from workbench.sim.state_times import ENTRY, RadioLedger
@@ -82,11 +86,14 @@ def play(
     seed: int,
     record: str = "trace",
     progress: Callable[[float], Any] | None = None,
+    changes: LinkChanges | None = None,
+    position: Callable[[int, int], tuple[float, float]] | None = None,
 ) -> Outcome:
     """Play a workload on a network with the fast engine, and return the outcome.
 
     ``twin``: the protocol's module for this engine. ``record``: "trace" (all events) or "metrics" (only the metrics).
-    ``progress`` is called regularly with the fraction of the run that is done.
+    ``progress`` is called regularly with the fraction of the run that is done. ``changes``: changes of the links, for a
+    network of `workbench.sim.fast.network.of_changes`. ``position``: see `Preparation`.
     """
     duration_us = round(duration_s * 1_000_000)
     if radio.link_quality == "learned" and uses_quality(protocol) and lookup(twin, "link_quality") is None:
@@ -95,16 +102,22 @@ def play(
         )
     code_names = names_of(twin, _has_beacons(twin, radio))
     preparation = Preparation(
-        network.addresses, network.positions_m, radio, partial(lookup(twin, "size_B"), protocol), code_names.reasons
+        network.addresses,
+        network.positions_m,
+        radio,
+        partial(lookup(twin, "size_B"), protocol),
+        code_names.reasons,
+        position,
     )
     workload_arrays = preparation.work(items, duration_us, seed)
     setup = Setup(protocol, network, workload_arrays, radio)
     needs = _compute_needs(twin, setup)
-    core = _make_core(twin, setup, items, duration_us, seed, record == "trace", needs)
+    core = _make_core(twin, setup, items, duration_us, seed, record == "trace", needs, changes)
     node_states = state_of(twin, setup, len(core.messages))
     outcome = Outcome(record == "metrics", code_names, workload_arrays.texts, lookup(twin, "COUNTS_HOLDERS"))
-    ledger = RadioLedger(network.first, network.receivers, radio, core.phases_us) if radio.tx_mA else None
-    node_states = _play(twin, setup, core, node_states, needs, outcome, ledger, progress)
+    ledger = RadioLedger(network.first, network.receivers, radio, core.phases_us, changes) if radio.tx_mA else None
+    erase = partial(_erase_node, twin, setup, seed)
+    node_states = _play(twin, setup, core, node_states, needs, outcome, ledger, progress, erase)
     outcome.name_details(lambda number: lookup(twin, "text")(setup, node_states, number))
     return outcome
 
@@ -118,12 +131,14 @@ def _play(
     outcome: Outcome,
     ledger: RadioLedger | None,
     progress: Callable[[float], Any] | None,
+    erase: Callable[[Core, Any, int], None],
 ) -> Any:
     """Call the compiled event loop until the run has ended; return the nodes' final state.
 
     The loop returns early if an array is full; it is then called again with a larger array. ``twin``: the protocol's
     module for the fast engine. ``needs``: upper limits of what an event adds, for receptions and for actions.
-    ``ledger``: the times of radio states, or None if they are not measured.
+    ``ledger``: the times of radio states, or None if they are not measured. ``erase``: a function that erases the
+    state of a node.
     """
     loop = loop_of(twin)
     if not loop.overloads:
@@ -158,6 +173,8 @@ def _play(
             )
         elif status == Status.STATE_FULL:
             state = lookup(twin, "with_more_room")(state)
+        elif status == Status.ERASE_NODE:
+            erase(core, state, int(core.numbers[Number.ERASED]))
         elif status == Status.STUCK_NODE:
             node, now = int(core.numbers[Number.STUCK]), int(core.numbers[Number.NOW])
             # A bug of the twin: the run must not fall back to the other engine.
@@ -178,6 +195,31 @@ def _play(
     if progress is not None:
         progress(1.0)
     return state
+
+
+def _erase_node(twin: Any, setup: Setup, seed: int, core: Core, state: Any, i: int) -> None:
+    """Give node ``i``, which has lost its memory, the state that a node has before its first start.
+
+    Its random draws get the stream of its next start. Messages and readings are numbered from a range of this start.
+    """
+    boot = int(core.boots[i]) + 1
+    address = int(core.addresses[i])
+    core.protocol_keys[i] = reference.boot_key(seed, address, boot)
+    core.drawn[i] = 0
+    core.next_wake[i] = NONE
+    core.readings[i] = core.subscribed[i] = (boot & 0xFF) * NUMBERS_PER_BOOT
+    if core.learns:
+        arcs = core.inbound[core.inbound_first[i] : core.inbound_first[i + 1]]
+        core.links[arcs] = _no_links(1)[0]
+        core.beacons[i] = _no_beacons(core.beacons["key"][i : i + 1])[0]
+    subscription_rows, row = [], int(core.nodes[i]["first_subscription"])
+    while row != NONE:
+        subscription_rows.append(row)
+        row = int(core.subscriptions[row]["next"])
+    rows = {"nodes": [i], "subscriptions": subscription_rows, **lookup(twin, "rows_of_node")(state, i)}
+    erase_state(lookup(twin, "FIELDS"), state, rows)
+    lookup(twin, "erase")(setup, state, i, int(core.readings[i]))
+    core.is_erased[i] = loop_module.IS_ERASED
 
 
 def _has_beacons(twin: Any, radio: Radio) -> bool:
@@ -256,6 +298,7 @@ def _make_core(
     seed: int,
     traces: bool,
     needs: tuple[Needs, Needs],
+    changes: LinkChanges | None,
 ) -> Core:
     _, network, workload_arrays, radio = setup
     has_beacons = _has_beacons(twin, radio)
@@ -277,11 +320,11 @@ def _make_core(
         samples=workload_arrays.samples,
         attributes=workload_arrays.attributes,
         subscriptions=workload_arrays.subscriptions,
-        **_make_radio_fields(setup, seed, airtime_us),
+        **_make_radio_fields(setup, seed, airtime_us, changes),
         **_make_link_fields(
             setup, seed, lookup(twin, "link_quality") is not None, has_beacons, len(code_names.messages)
         ),
-        **_make_node_fields(setup, seed),
+        **_make_node_fields(setup, seed, items),
         **_make_event_fields(setup, airtime_us, lookup(twin, "WAKES"), needs),
         **_make_row_fields(len(code_names.messages), len(code_names.reasons), needs),
         ledger=np.zeros(_choose_pool_size(_ENTRIES, needs[0].frames, needs[1].frames) if radio.tx_mA else 1, ENTRY),
@@ -291,14 +334,21 @@ def _make_core(
 # The core's fields by topic, with their values at the start of a run
 
 
-def _make_radio_fields(setup: Setup, seed: int, airtime_us: int) -> dict[str, Any]:
+def _make_radio_fields(setup: Setup, seed: int, airtime_us: int, changes: LinkChanges | None) -> dict[str, Any]:
     network, radio = setup.network, setup.radio
-    ratios = _delivery_ratios(radio, network.pdr)
-    loses = bool(len(ratios) and ratios.min() < 1.0)
+    ratios = _delivery_ratios(radio, network.pdr) if changes is None else changes.ratios.copy()
+    loses = bool(len(ratios) and ratios.min() < 1.0) or changes is not None
+    strengths_ddB = np.zeros(1, np.int32)
+    if radio.capture_dB:
+        strengths_ddB = _compute_strengths(network) if changes is None else changes.strengths_ddB.copy()
     shortest_us, longest_us = _jitter_us(radio)
     return {
         "ratios": ratios,
         "arc_keys": _make_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
+        "varies": changes is not None,
+        "changes": np.zeros(0, CHANGE) if changes is None else changes.rows,
+        "jammers": np.zeros(1 if changes is None else len(network.addresses), np.int32),
+        "jammed_until": np.full(1 if changes is None else len(network.addresses), -1, np.int64),
         "collisions": radio.collisions,
         "csma": radio.senses_carrier,
         "loses": loses,
@@ -309,7 +359,7 @@ def _make_radio_fields(setup: Setup, seed: int, airtime_us: int) -> dict[str, An
         "longest_frame_B": radio.longest_frame_B(setup.protocol.max_fragments),
         "max_frame_B": radio.max_frame_B,
         "capture_ddB": threshold_ddB(radio.capture_dB),
-        "strengths_ddB": _compute_strengths(network) if radio.capture_dB else np.zeros(1, np.int32),
+        "strengths_ddB": strengths_ddB,
         "known_phases": np.zeros(len(network.receivers) if radio.wake_interval_us else 1, np.int32),
         "jitter_shortest_us": shortest_us,
         "jitter_width_us": longest_us - shortest_us + 1 if longest_us else 0,
@@ -334,12 +384,8 @@ def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool,
     network, radio = setup.network, setup.radio
     node_count, arc_count = len(network.addresses), len(network.receivers)
     senders = np.repeat(np.arange(node_count, dtype=np.int32), np.diff(network.first)) if uses_quality else np.zeros(1)
-    links, beacons = np.zeros(arc_count if learns else 1, LINK), np.zeros(node_count if learns else 1, BEACONS)
-    for name in ("inbound", "outbound", "reported_inbound", "reported_outbound", "listed", "next"):
-        links[name] = NONE
-    beacons["first"] = beacons["last"] = NONE
-    if learns:
-        beacons["key"] = _make_keys(seed, purposes.BEACON, network)
+    links = _no_links(arc_count if learns else 1)
+    beacons = _no_beacons(_make_keys(seed, purposes.BEACON, network) if learns else np.zeros(1, np.uint64))
     return {
         "learns": learns,
         "inbound_first": np.append(0, np.cumsum(np.bincount(network.receivers, minlength=node_count))),
@@ -353,13 +399,36 @@ def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool,
     }
 
 
-def _make_node_fields(setup: Setup, seed: int) -> dict[str, Any]:
+def _no_links(count: int) -> np.ndarray:
+    """Return ``count`` records of links that have not been heard yet."""
+    links = np.zeros(count, LINK)
+    for name in ("inbound", "outbound", "reported_inbound", "reported_outbound", "listed", "next"):
+        links[name] = NONE
+    return links
+
+
+def _no_beacons(keys: np.ndarray) -> np.ndarray:
+    """Return the beacon records of nodes that have sent and received no beacons; ``keys`` of their random draws."""
+    beacons = np.zeros(len(keys), BEACONS)
+    beacons["first"] = beacons["last"] = NONE
+    beacons["key"] = keys
+    return beacons
+
+
+def _make_node_fields(setup: Setup, seed: int, items: Sequence[workload.Item]) -> dict[str, Any]:
     network, radio = setup.network, setup.radio
+    absences = np.zeros(len(network.addresses), np.int32)
+    if any(isinstance(item, Join) for item in items):
+        for node, count in count_absent(items, tuple(network.addresses.tolist())).items():
+            absences[np.searchsorted(network.addresses, node)] = count
     node_count = len(network.addresses)
     contending_nodes = node_count if radio.senses_carrier else 1
     hearing_nodes = node_count if _shares_medium(radio) else 1
     return {
         "down": np.zeros(node_count, np.int32),
+        "absences": absences,
+        "is_erased": np.zeros(node_count, np.int32),
+        "boots": np.zeros(node_count, np.int32),
         "next_wake": np.full(node_count, NONE, np.int64),
         "wake_at": np.full(node_count, NONE, np.int64),
         "furthest_wake": np.full(node_count, NONE, np.int64),

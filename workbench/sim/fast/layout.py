@@ -185,6 +185,8 @@ class Number(Codes):
     COUNTER = auto()  # orders the heap's events at the same microsecond
     NEXT_ACTION = auto()
     NEXT_START = auto()  # the next node to be started
+    NEXT_CHANGE = auto()  # the next change of links
+    ERASED = auto()  # the node whose state must be erased
     NEAR = auto()  # events in the ring
     FAR = auto()  # events in the heap
     FREE_FRAME = auto()
@@ -216,6 +218,7 @@ class Status(Codes):
     STATE_FULL = auto()
     STUCK_NODE = auto()
     LONG_FRAME = auto()
+    ERASE_NODE = auto()
 
 
 class Event(Codes):
@@ -255,6 +258,12 @@ class Reason(Codes):
     DUPLICATE = 6
     TTL = 7
     MALFORMED = 8
+    JAMMED = 9
+    # Details of failures and recoveries.
+    ABSENT = 10
+    CRASHED = 11
+    JOINED = 12
+    RESTARTED = 13
 
 
 # Columns of ``traffic``, one row per message name.
@@ -269,6 +278,11 @@ Core = namedtuple(
         "receivers",
         "ratios",
         "arc_keys",
+        # Links that change: rows of `workbench.sim.changes.arcs`. While an arc does not exist, its ratio is negative.
+        "varies",
+        "changes",
+        "jammers",
+        "jammed_until",
         # The radio.
         "duration_us",
         "traces",
@@ -305,6 +319,9 @@ Core = namedtuple(
         # A number for each node.
         "nodes",
         "down",
+        "absences",
+        "is_erased",
+        "boots",
         "next_wake",
         "wake_at",
         "furthest_wake",

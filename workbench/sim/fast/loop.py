@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.sim import workload
+from workbench.sim import actions
+from workbench.sim.changes.arcs import JAM, RATIO, REPORT
 from workbench.sim.channel import ACKNOWLEDGED, STROBING, UNDECIDED
 from workbench.sim.fast import twin as interface
 from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
@@ -58,8 +59,10 @@ from workbench.sim.state_times import FAILURE, RECOVERY
 _NUMBERS = (int, float, np.number)
 ENOUGH = NONE  # all arrays are large enough
 
-RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
-REINFORCE = workload.REINFORCE
+RECOVER, FAIL, CRASH, REINFORCE = actions.RECOVER, actions.FAIL, actions.CRASH, actions.REINFORCE
+SUBSCRIBE, UNSUBSCRIBE = actions.SUBSCRIBE, actions.UNSUBSCRIBE
+# Whether a node's state must be erased before it comes up (`Core.is_erased`).
+IS_KEPT, MUST_ERASE, IS_ERASED = range(3)
 
 
 def name_of(twin: ModuleType) -> str:
@@ -145,14 +148,26 @@ def plan_wake(core, i, now):
 
 
 @compiled
-def _fail(core, i, now):
+def _fail(core, i, now, detail):
     core.down[i] += 1
+    if core.down[i] == 1 or detail == Reason.CRASHED:
+        add_action(core, now, i, Event.FAILED, 0, 0, detail)
+    if detail == Reason.CRASHED:
+        core.is_erased[i] = MUST_ERASE
+        _close_subscriptions(core, i)
     if core.down[i] == 1:
-        add_action(core, now, i, Event.FAILED, 0, 0, NO_REASON)
         core.nodes[i].outages += 1
         core.numbers[Number.DOWN_NODES] += 1
         add_entry(core, now, now, i, UNREACHABLE, FAILURE)
         stop_radio(core, i, now)
+
+
+@compiled
+def _close_subscriptions(core, i):
+    row = core.nodes[i].first_subscription
+    while row != NONE:
+        core.subscriptions[row].is_open = 0
+        row = core.subscriptions[row].next
 
 
 @compiled
@@ -162,7 +177,12 @@ def _recover(core, i, now):
         core.numbers[Number.DOWN_NODES] -= 1
         core.nodes[i].free_at = now
         add_entry(core, now, now, i, UNREACHABLE, RECOVERY)
-        add_action(core, now, i, Event.RECOVERED, 0, 0, NO_REASON)
+        if core.is_erased[i] == IS_KEPT:
+            add_action(core, now, i, Event.RECOVERED, 0, 0, NO_REASON)
+        else:
+            core.boots[i] += 1
+            boot = core.boots[i]
+            add_action(core, now, i, Event.RECOVERED, 0, boot, Reason.RESTARTED if boot else Reason.JOINED)
 
 
 @compiled
@@ -224,6 +244,28 @@ def _is_action_due(core, now):
 
 
 @hot
+def _is_change_due(core, now):
+    """Return whether a change of the links is due; at the same instant, changes come before actions."""
+    change = core.numbers[Number.NEXT_CHANGE]
+    if not core.varies or change >= len(core.changes):
+        return False
+    time_us = core.changes[change].time_us
+    action = core.numbers[Number.NEXT_ACTION]
+    return time_us <= now and (action >= len(core.actions) or time_us <= core.actions[action].time_us)
+
+
+@compiled
+def _must_erase(core, now):
+    """Return whether the next action lets a node come up whose state must be erased before; store the node's index."""
+    action = core.actions[core.numbers[Number.NEXT_ACTION]]
+    if action.kind != RECOVER or core.down[action.index] != 1 or core.is_erased[action.index] != MUST_ERASE:
+        return False
+    core.numbers[Number.ERASED] = action.index
+    core.numbers[Number.NOW] = action.time_us
+    return True
+
+
+@hot
 def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
     """Return the `Status` that names an array without enough room for the next event, or ENOUGH.
 
@@ -234,9 +276,15 @@ def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
     core_numbers = core.numbers
     if is_start or is_action:
         row_need, frames, messages = act_needs
-        if not is_start and core.actions[core_numbers[Number.NEXT_ACTION]].kind == FAIL:
-            row_need += len(core.frames) - core_numbers[Number.FREE_FRAMES]
         audibles = core.audible_needs[0]
+        if not is_start:
+            kind = core.actions[core_numbers[Number.NEXT_ACTION]].kind
+            if kind in (FAIL, CRASH):
+                row_need += len(core.frames) - core_numbers[Number.FREE_FRAMES]
+            elif kind == RECOVER:
+                # The node may start anew, and it gets reports of its links.
+                row_need, frames = row_need + receive_needs[0], frames + receive_needs[1]
+                messages, audibles = messages + receive_needs[2], audibles + core.audible_needs[1]
     else:
         row_need, frames, messages = receive_needs
         audibles = core.audible_needs[1]
@@ -320,33 +368,58 @@ def _update_radio(core, frame, heard, now):
 # int64 in all calls, except for the receiver of a frame.
 
 
-def _make_report_links(link_quality: Callable | None) -> Any:
+def _make_report_links(link_quality: Callable | None, report_link: Callable) -> Any:
     """Return a compiled function that reports to a node the delivery ratios of its links.
 
-    If nodes learn the ratios from beacons, this function plans the node's first beacon instead. ``link_quality``: the
-    protocol's function that takes these ratios. If it is None, the returned function does nothing.
+    The function's argument ``is_start`` is whether the node has just started, and knows no links. If nodes learn the
+    ratios from beacons, the function plans the node's first beacon instead. ``link_quality``: the protocol's function
+    that takes these ratios. If it is None, the returned function does nothing. ``report_link``: the function that
+    reports a single link.
     """
     if link_quality is None:
 
         @hot
-        def no_links(core, state, i):
+        def no_links(core, state, i, now, is_start):
             """Do nothing: this protocol does not use link qualities."""
 
         return no_links
 
     @compiled
-    def report_links(core, state, i):
+    def report_links(core, state, i, now, is_start):
         if core.learns:
-            plan_beacon(core, i, 0, 0)
+            if is_start and core.boots[i] == 0:
+                plan_beacon(core, i, 0, now)
             return
         for inbound_index in range(core.inbound_first[i], core.inbound_first[i + 1]):
             arc = core.inbound[inbound_index]
-            sender = np.int64(core.senders[arc])
-            reverse_arc = arc_between(core, i, sender)
-            outbound = 0.0 if reverse_arc == NONE else core.ratios[reverse_arc]
-            link_quality(core, state, i, sender, core.ratios[arc], outbound, 0)
+            if core.ratios[arc] >= 0.0 or not is_start:
+                report_link(core, state, arc, i, now)
 
     return report_links
+
+
+def _make_report_link(link_quality: Callable | None) -> Any:
+    """Return a compiled function that reports the delivery ratios of a link to the receiver ``i`` of an arc.
+
+    The ratio of an arc that does not exist is 0. ``link_quality``: the protocol's function that takes the ratios. If it
+    is None, the returned function does nothing.
+    """
+    if link_quality is None:
+
+        @compiled
+        def no_report(core, state, arc, i, now):
+            """Do nothing: this protocol does not use link qualities."""
+
+        return no_report
+
+    @compiled
+    def report_link(core, state, arc, i, now):
+        sender = np.int64(core.senders[arc])
+        reverse_arc = arc_between(core, i, sender)
+        outbound = 0.0 if reverse_arc == NONE else core.ratios[reverse_arc]
+        link_quality(core, state, i, sender, max(0.0, core.ratios[arc]), outbound, now)
+
+    return report_link
 
 
 def _make_beacon(link_quality: Callable | None) -> Any:
@@ -385,19 +458,68 @@ def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
     def begin(core, state):
         i = core.numbers[Number.NEXT_START]
         core.numbers[Number.NEXT_START] = i + 1
+        if core.absences[i]:
+            for _ in range(core.absences[i]):
+                _fail(core, i, 0, Reason.ABSENT)
+            core.boots[i] = -1
+            core.is_erased[i] = IS_ERASED
+            return
         start(core, state, i, 0)
-        report_links(core, state, i)
+        report_links(core, state, i, 0, True)
         if wakes:
             plan_wake(core, i, 0)
 
     return begin
 
 
-def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, reinforce: Callable, wakes: bool) -> Any:
+def _make_change(report_link: Callable, wakes: bool) -> Any:
+    """Return a compiled function that applies the next change of the links.
+
+    ``report_link``: the function that reports a link's delivery ratios to a node. ``wakes``: whether the protocol has
+    timers.
+    """
+
+    @hot
+    def change(core, state):
+        row = core.changes[core.numbers[Number.NEXT_CHANGE]]
+        now, subject = row.time_us, row.subject
+        core.numbers[Number.NEXT_CHANGE] += 1
+        core.numbers[Number.NOW] = now
+        if row.kind == RATIO:
+            core.ratios[subject] = row.ratio
+            if core.capture_ddB:
+                core.strengths_ddB[subject] = row.strength_ddB
+        elif row.kind == REPORT:
+            i = np.int64(core.receivers[subject])
+            if not core.down[i]:
+                report_link(core, state, subject, i, now)
+                if wakes:
+                    plan_wake(core, i, now)
+        elif row.kind == JAM:
+            core.jammers[subject] += 1
+            core.jammed_until[subject] = NEVER
+        else:
+            core.jammers[subject] -= 1
+            if core.jammers[subject] == 0:
+                core.jammed_until[subject] = now
+
+    return change
+
+
+def _make_act(
+    start: Callable,
+    report_links: Callable,
+    publish: Callable,
+    subscribe: Callable,
+    unsubscribe: Callable,
+    reinforce: Callable,
+    wakes: bool,
+) -> Any:
     """Return a compiled function that performs the next action of the workload.
 
-    ``publish`` to ``reinforce``: the protocol's functions for these actions. ``wakes``: whether the protocol has
-    timers.
+    ``start``: the protocol's function that starts a node. ``report_links``: the function that reports delivery ratios
+    to a node. ``publish`` to ``reinforce``: the protocol's functions for these actions. ``wakes``: whether the protocol
+    has timers.
     """
 
     @hot
@@ -426,12 +548,21 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, rei
         core.numbers[Number.NEXT_ACTION] += 1
         core.numbers[Number.NOW] = now
         if action.kind == FAIL:
-            _fail(core, i, now)
+            _fail(core, i, now, NO_REASON)
+        elif action.kind == CRASH:
+            _fail(core, i, now, Reason.CRASHED)
         elif action.kind == RECOVER:
             _recover(core, i, now)
-            if core.down[i] == 0 and wakes:
+            if core.down[i] == 0:
                 core.wake_at[i] = NONE
-                plan_wake(core, i, now)
+                if core.is_erased[i] != IS_KEPT:
+                    core.is_erased[i] = IS_KEPT
+                    start(core, state, i, now)
+                    report_links(core, state, i, now, True)
+                elif core.varies:
+                    report_links(core, state, i, now, False)
+                if wakes:
+                    plan_wake(core, i, now)
         elif not core.down[i]:
             perform(core, state, i, now, action)
 
@@ -507,8 +638,11 @@ def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
         first_arc, last_arc = _find_arcs(core, frame, now)
         heard_count = last_arc - first_arc
         message, is_broadcast = frame_entry.message, frame_entry.receiver == BROADCAST
-        is_perfect = not core.collisions and not core.loses and not core.numbers[Number.DOWN_NODES]
+        is_perfect = not core.collisions and not core.loses and not core.numbers[Number.DOWN_NODES] and not core.varies
         for arc in range(first_arc, last_arc):
+            if core.varies and core.ratios[arc] < 0.0:
+                heard_count -= 1
+                continue
             if not is_perfect and not _is_received(core, arc, frame, now):
                 heard_count -= 1
                 continue
@@ -590,7 +724,7 @@ def _make_wake_up(wake: Callable) -> Any:
 
 
 # The loop's calls of a twin: None in this module, and set in the globals of each twin's loop.
-begin = act = end_frame = end_strobe = check = wake_up = beacon = has_room = None
+begin = change = act = end_frame = end_strobe = check = wake_up = beacon = has_room = None
 
 
 def loop(arrays, memory, receive_needs, act_needs, events):
@@ -607,8 +741,12 @@ def loop(arrays, memory, receive_needs, act_needs, events):
             return Status.LONG_FRAME
         now, bucket, is_far = _next_frame(core)
         is_start, is_action = _has_nodes_to_start(core), _is_action_due(core, now)
-        if not is_start and not is_action and now == NEVER:
+        is_change = not is_start and _is_change_due(core, now)
+        if not is_start and not is_change and not is_action and now == NEVER:
             return Status.DONE if has_room(core, state) else Status.STATE_FULL
+        is_action = is_action and not is_change
+        if is_action and not is_start and core.numbers[Number.DOWN_NODES] and _must_erase(core, now):
+            return Status.ERASE_NODE
         full_array = _find_short_array(core, is_start, is_action, receive_needs, act_needs)
         if full_array != ENOUGH:
             return full_array
@@ -616,6 +754,9 @@ def loop(arrays, memory, receive_needs, act_needs, events):
             return Status.STATE_FULL
         if is_start:
             begin(core, state)
+            continue
+        if is_change:
+            change(core, state)
             continue
         if is_action:
             act(core, state)
@@ -658,10 +799,12 @@ def make_loop(
     without this function. ``wakes``: whether the protocol has timers. ``name``: the name of the machine code on disk,
     where other processes find it.
     """
-    report = _make_report(sent, wakes)
+    report, report_link = _make_report(sent, wakes), _make_report_link(link_quality)
+    report_links = _make_report_links(link_quality, report_link)
     functions = {
-        "begin": _make_begin(start, _make_report_links(link_quality), wakes),
-        "act": _make_act(publish, subscribe, unsubscribe, reinforce, wakes),
+        "begin": _make_begin(start, report_links, wakes),
+        "change": _make_change(report_link, wakes),
+        "act": _make_act(start, report_links, publish, subscribe, unsubscribe, reinforce, wakes),
         "end_frame": _make_end_frame(_make_take(receive, link_quality), report, wakes),
         "end_strobe": _make_end_strobe(report),
         "check": _make_check(report),

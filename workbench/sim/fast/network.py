@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 import networkx as nx
 import numpy as np
 
+from workbench.sim.changes.arcs import LinkChanges
+
 
 class Network(NamedTuple):
     """A network of n nodes and m arcs. Node i's arcs have the indices first[i], ..., first[i + 1] - 1.
@@ -49,6 +51,18 @@ def from_arrays(addresses: np.ndarray, positions_m: np.ndarray, arcs: np.ndarray
         receivers[arc_order],
         pdr[arc_order] if len(pdr) == len(arcs) else pdr,
     )
+
+
+def of_changes(graph: Any, changes: LinkChanges) -> Network:
+    """Return the network of all arcs that exist at some time in a run.
+
+    ``pdr`` has the delivery ratios at the start, which are negative for arcs that do not exist yet. ``graph``: the
+    topology of the scenario.
+    """
+    start = from_graph(graph)
+    first_arc = np.zeros(len(start.addresses) + 1, np.int64)
+    np.cumsum(np.bincount(changes.senders, minlength=len(start.addresses)), out=first_arc[1:])
+    return Network(start.addresses, start.positions_m, first_arc, changes.receivers, changes.ratios)
 
 
 # Topologies are frozen, and the scenarios of a sweep share them, so their arrays are cached.

@@ -19,7 +19,7 @@ from workbench.attributes.model import (
 )
 from workbench.attributes.text import parse, to_text
 from workbench.protocols.protocol import Protocol
-from workbench.sim import workload
+from workbench.sim import actions, workload
 from workbench.sim.fast.layout import ACTION, CONTENT, NONE, SAMPLE, SUBSCRIPTION
 from workbench.sim.fast.network import Network
 from workbench.sim.radio import Radio
@@ -71,7 +71,8 @@ class Preparation:
     """A builder of the arrays of a workload, for the nodes ``addresses`` (n,) at ``positions_m`` (n, 2).
 
     ``size_B``: a function that returns the size of a publication's frame, given its attributes. ``reasons``: texts that
-    have the first codes of the column "detail".
+    have the first codes of the column "detail". ``position``: a function that returns the position (x, y) of a node at
+    a time in µs, or None if no node moves.
     """
 
     def __init__(
@@ -81,7 +82,9 @@ class Preparation:
         radio: Radio,
         size_B: Callable[[tuple], int],
         reasons: Sequence[str],
+        position: Callable[[int, int], tuple[float, float]] | None = None,
     ) -> None:
+        self._position = position
         self._addresses = addresses
         self._positions_m = positions_m
         self._extent_m: tuple[float, float] | None = None
@@ -103,19 +106,19 @@ class Preparation:
         names_all_nodes = any(isinstance(item.at, str) for item in items)
         nodes = tuple(self._addresses.tolist()) if names_all_nodes else ()
         all_actions = workload.expand(items, nodes, duration_us, seed)
-        actions = np.zeros(len(all_actions), ACTION)
-        actions["time_us"] = [action.time_us for action in all_actions]
-        actions["kind"] = [action.kind for action in all_actions]
+        rows = np.zeros(len(all_actions), ACTION)
+        rows["time_us"] = [action.time_us for action in all_actions]
+        rows["kind"] = [action.kind for action in all_actions]
         node_indices = np.searchsorted(self._addresses, np.array([action.node for action in all_actions], np.int64))
-        actions["index"] = node_indices
-        actions["subject"] = [
+        rows["index"] = node_indices
+        rows["subject"] = [
             self._subject_of(action, node_index)
             for action, node_index in zip(all_actions, node_indices.tolist(), strict=True)
         ]
         subscriptions, first_subscription = self._link_subscriptions(node_indices, all_actions)
         sample_counts = np.array([sample_end - first_sample for first_sample, sample_end, *_ in self._contents] or [0])
         return Work(
-            actions,
+            rows,
             np.array(self._contents, CONTENT),
             np.array(self._samples, SAMPLE),
             np.array(self._attributes, np.int32).reshape(-1, 3),
@@ -124,27 +127,27 @@ class Preparation:
             np.array(list(self._reinforcements.values()), np.int32).reshape(-1, 3),
             list(self._texts.numbers),
             list(self._blobs.numbers),
-            int(np.count_nonzero(actions["kind"] == workload.PUBLISH)),
-            max(np.bincount(node_indices[actions["kind"] == workload.SUBSCRIBE]), default=0)
-            if len(node_indices)
-            else 0,
+            int(np.count_nonzero(rows["kind"] == actions.PUBLISH)),
+            max(np.bincount(node_indices[rows["kind"] == actions.SUBSCRIBE]), default=0) if len(node_indices) else 0,
             int(sample_counts.max()),
         )
 
-    def _subject_of(self, action: workload.Action, index: int) -> int:
+    def _subject_of(self, action: actions.Action, index: int) -> int:
         """Return the index of an action's content, subscription or reinforcement in its array; NONE for other actions.
 
         ``index``: the index of the action's node. A content or subscription that is not yet in the array is added.
         """
         item = action.item
-        if action.kind == workload.PUBLISH:
+        if action.kind == actions.PUBLISH:
             published_data = item.what
             if not isinstance(published_data, str):
                 x_m, y_m = self._positions_m[index].tolist()
+                if self._position is not None:
+                    x_m, y_m = self._position(action.node, action.time_us)
                 published_data = published_data.attributes(action.node, x_m, y_m, action.time_us / 1e6, self.extent_m)
             content = self._content_of.get((published_data, item.payload))
             return self._add_content(published_data, item.payload) if content is None else content
-        if action.kind == workload.SUBSCRIBE:
+        if action.kind == actions.SUBSCRIBE:
             constraints_key = item.what, item.match_all
             constraints = self._constraints.get(constraints_key)
             if constraints is None:
@@ -157,12 +160,12 @@ class Preparation:
             self._subscription_of[index, action.index] = len(self._subscriptions)
             self._subscriptions.append((lasts_us, NONE, *constraints, 0, NONE, 0))
             return len(self._subscriptions) - 1
-        if action.kind == workload.REINFORCE:
+        if action.kind == actions.REINFORCE:
             if item.what not in self._reinforcements:
                 attributes = parse(item.what)
                 self._reinforcements[item.what] = (*self._add_attributes(attributes), self._texts[to_text(attributes)])
             return list(self._reinforcements).index(item.what)
-        if action.kind == workload.UNSUBSCRIBE:
+        if action.kind == actions.UNSUBSCRIBE:
             return self._subscription_of.get((index, action.index), NONE)
         return NONE
 
@@ -205,7 +208,7 @@ class Preparation:
         subscriber_indices = (
             node_index
             for node_index, action in zip(indices.tolist(), all_actions, strict=True)
-            if action.kind == workload.SUBSCRIBE
+            if action.kind == actions.SUBSCRIBE
         )
         for subscription_row, node_index in enumerate(subscriber_indices):
             if node_index in last_of_node:

@@ -144,13 +144,15 @@ class Array(NamedTuple):
 
     ``shape``: the length of each axis, a number or the name of an axis. ``fill``: the initial value of all elements, or
     {column: initial value}. ``only_if`` names a field of the state. If the value of this field is false, the array has
-    a length of 1 along each axis and never grows.
+    a length of 1 along each axis and never grows. ``survives``: whether the elements of a node stay when the node loses
+    its memory; then the protocol's ``erase`` changes them.
     """
 
     dtype: Any
     shape: str | int | tuple[str | int, ...]
     fill: Any = 0
     only_if: str = ""
+    survives: bool = False
 
 
 class Pool(NamedTuple):
@@ -219,6 +221,30 @@ def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
         if isinstance(field, Pool):
             _add_to_free_list(longer_rows, state.numbers, field, len(old_rows))
     return state._replace(**longer_arrays)
+
+
+# Columns of a state's records that stay when a node loses its memory: whether it has ever held a publication.
+_HISTORY = ("held", "is_held")
+
+
+def erase_state(fields: Fields, state: Any, rows_of_axes: Mapping[str, Any]) -> None:
+    """Set a node's elements in the arrays of the nodes' state to their initial values.
+
+    ``rows_of_axes``: {name of an axis: the node's indices along this axis}. In each array, one axis has such a name.
+    """
+    for name, field in fields.items():
+        if not isinstance(field, Array) or field.survives or not _is_used(field, state._asdict()):
+            continue
+        for axis, axis_name in enumerate(_axes_of(field)):
+            if isinstance(axis_name, str) and axis_name in rows_of_axes:
+                array = getattr(state, name)
+                elements = (slice(None),) * axis + (rows_of_axes[axis_name],)
+                initial = _make_array(field, array[elements].shape)
+                for column in _HISTORY:
+                    if column in (array.dtype.names or ()):
+                        initial[column] = array[elements][column]
+                array[elements] = initial
+                break
 
 
 def grow_free_list(rows: np.ndarray, numbers: np.ndarray, free: int, count: int) -> np.ndarray:
@@ -561,6 +587,21 @@ def text(setup: Any, state: Any, number: int) -> str:
     This default suits protocols whose nodes create no texts during a run.
     """
     raise IndexError(number)
+
+
+def rows_of_node(state: Any, i: int) -> dict[str, Any]:
+    """Return {}: besides the axes "nodes" and "subscriptions", no axis of the state's arrays belongs to nodes.
+
+    Other protocols return {name of an axis: the indices of node ``i`` along this axis}.
+    """
+    return {}
+
+
+def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
+    """Do nothing: all data of node ``i``, which has lost its memory, are in arrays that `erase_state` erases.
+
+    ``first_number``: the number of the node's first message after its next start.
+    """
 
 
 @compiled

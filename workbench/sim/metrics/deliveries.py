@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.columns import find_last, row_keys, split_rows, unique_inverse
+from workbench.sim.changes.arcs import graph_of_all_arcs
 from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.filtered import filtered_out
 from workbench.sim.metrics.matching import Matching, matching_of
@@ -72,7 +73,7 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     publications, protocol_matching, paths = (
         read_publications(rows),
         matching_of(scenario.protocol),
-        paths_of(scenario.topology),
+        paths_of(graph_of_all_arcs(scenario)),
     )
     arrived_deliveries = arrivals(rows, subscriptions, publications, protocol_matching, scenario.protocol.changes)
     samples = samples_of(subscriptions, publications, protocol_matching)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.columns import find_last, shared_keys, take_rows, unique_inverse
+from workbench.sim.actions import CRASHED
 from workbench.sim.rows import Columns
 
 _NEVER_US = int(np.iinfo(np.int64).max)
@@ -68,9 +69,14 @@ def read_subscriptions(rows: Columns) -> Subscriptions:
     """Return all subscriptions that a run's trace ``rows`` contain."""
     rows_by_key: dict[tuple[int, int], list[int]] = {}
     texts: dict[str, int] = {}
-    for row in rows.of("subscribed", "unsubscribed"):
+    open_keys: dict[int, list[tuple[int, int]]] = {}  # of each node
+    for row in rows.of("subscribed", "unsubscribed", "failed"):
         subscription_key = row.node, row.sequence
-        if row.event == "subscribed":
+        if row.event == "failed":
+            # A node that loses its memory loses its subscriptions.
+            for open_key in open_keys.pop(row.node, ()) if row.detail == CRASHED else ():
+                rows_by_key[open_key][4] = min(rows_by_key[open_key][4], row.time_us)
+        elif row.event == "subscribed":
             text_index = texts.setdefault(row.detail, len(texts))
             rows_by_key[subscription_key] = [
                 *subscription_key,
@@ -78,6 +84,7 @@ def read_subscriptions(rows: Columns) -> Subscriptions:
                 row.time_us,
                 _NEVER_US if row.value < 0 else row.value,
             ]
+            open_keys.setdefault(row.node, []).append(subscription_key)
         elif subscription_key in rows_by_key:
             rows_by_key[subscription_key][4] = min(rows_by_key[subscription_key][4], row.time_us)
     node, subscription_number, text, first_us, last_us = np.array(list(rows_by_key.values()), np.int64).reshape(-1, 5).T
@@ -135,7 +142,8 @@ def down_times(rows: Columns) -> dict[int, list[tuple[int, int]]]:
     for row in rows.of("failed", "recovered"):
         of_node = outage_times.setdefault(row.node, [])
         if row.event == "failed":
-            of_node.append((row.time_us, _NEVER_US))
+            if not of_node or of_node[-1][1] != _NEVER_US:  # A crash may happen during an outage.
+                of_node.append((row.time_us, _NEVER_US))
         elif of_node:
             of_node[-1] = (of_node[-1][0], row.time_us)
     return {node: sorted(of_node) for node, of_node in outage_times.items()}

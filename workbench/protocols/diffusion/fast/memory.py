@@ -354,7 +354,7 @@ FIELDS: Fields = {
     "own_interests": Array(OWN_INTEREST, "own interests"),
     "subscription_lists": GIVEN,
     "reinforcement_lists": GIVEN,
-    "subscription_links": Array(LINK, "own interests"),  # one for each subscription
+    "subscription_links": Array(LINK, "own interests", survives=True),  # one for each subscription of any node
     # Waiting samples: node i's are samples_first[i]:samples_first[i + 1], oldest first.
     "samples_first": GIVEN,
     "samples": Array(SAMPLE_WAITING, "samples"),

@@ -16,7 +16,7 @@ from workbench.protocols.diffusion.fast import filters as diffusion_filters
 from workbench.protocols.diffusion.fast.memory import ATTRIBUTE_LIST, FIELDS, MOST_ATTRIBUTES, Number, PoolNeed, State
 from workbench.protocols.diffusion.rules import MAX_WAITING, known_for_us, lifetime_s
 from workbench.protocols.subscriptions import SECOND_US
-from workbench.sim import workload
+from workbench.sim import actions
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, Needs, Setup
 
@@ -63,7 +63,7 @@ def bounds(setup: Setup) -> Bounds:
     protocol, network, workload_arrays, _ = setup
     node_count = len(network.addresses)
     degree = int(np.bincount(network.receivers, minlength=1).max(initial=1))
-    subscribers, publishers = (_nodes_of_actions(setup, kind) for kind in (workload.SUBSCRIBE, workload.PUBLISH))
+    subscribers, publishers = (_nodes_of_actions(setup, kind) for kind in (actions.SUBSCRIBE, actions.PUBLISH))
     filters = diffusion_filters.sort_by_key(diffusion_filters.check(protocol.filters))
     distinct_interests = len({tuple(row) for row in workload_arrays.subscriptions[["first", "last"]].tolist()}) + len(
         workload_arrays.reinforcements
@@ -86,7 +86,7 @@ def bounds(setup: Setup) -> Bounds:
 
 
 def _nodes_of_actions(setup: Setup, kind: int) -> np.ndarray:
-    """Return the node indices of the workload's actions of one kind, `workload.SUBSCRIBE` or `workload.PUBLISH`."""
+    """Return the node indices of the workload's actions of one kind, `actions.SUBSCRIBE` or `actions.PUBLISH`."""
     actions = setup.work.actions
     return actions["index"][actions["kind"] == kind]
 
@@ -164,7 +164,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     pool_needs = _pool_needs(run_bounds)
     subscription_counts, publication_counts = (
         np.bincount(_nodes_of_actions(setup, kind), minlength=run_bounds.nodes)
-        for kind in (workload.SUBSCRIBE, workload.PUBLISH)
+        for kind in (actions.SUBSCRIBE, actions.PUBLISH)
     )
     most_waiting = np.minimum(publication_counts, protocol.max_data)
     black_first = _first_rows(np.bincount(setup.network.receivers, minlength=run_bounds.nodes))
@@ -208,6 +208,26 @@ def make_state(setup: Setup, messages: int) -> Any:
     )
     state.numbers[[Number.LISTS, Number.ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
     return state
+
+
+def rows_of_node(state: Any, i: int) -> dict[str, Any]:
+    """Return the rows of node ``i`` in the arrays of entries, own interests, samples, gradients and black lists."""
+    entries = np.arange(i * state.slots, (i + 1) * state.slots)
+    own_interests = np.arange(state.own_first[i], state.own_first[i + 1])
+    return {
+        "entries": entries,
+        "own interests": own_interests,
+        "blocks": np.concatenate((entries, len(state.entries) + own_interests)),
+        "samples": slice(int(state.samples_first[i]), int(state.samples_first[i + 1])),
+        "black": slice(int(state.black_first[i]), int(state.black_first[i + 1])),
+    }
+
+
+def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
+    """Erase the memories of the filters on node ``i``, and number its next message ``first_number``."""
+    node_count = state.carries.shape[1]
+    state.memories["id"][state.memories["id"] // node_count % node_count == i] = NONE
+    state.nodes["messages"][i] = first_number
 
 
 def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> dict[str, int]:
@@ -313,7 +333,7 @@ class _Lists:
         ids_of_lists: dict[tuple[int, int, int], int] = {}
         lists_of_nodes: dict[int, list] = {}
         list_ids = []
-        nodes = _nodes_of_actions(setup, workload.SUBSCRIBE)
+        nodes = _nodes_of_actions(setup, actions.SUBSCRIBE)
         for node, row in zip(nodes.tolist(), setup.work.subscriptions, strict=True):
             key = int(row["first"]), int(row["last"]), int(row["detail"])
             list_id = ids_of_lists.get(key)

@@ -528,10 +528,23 @@ def make_state(setup: Setup, messages: int) -> Any:
     field_values["reports"] = setup.radio.acknowledges or setup.radio.senses_carrier
     field_values |= {"first_text": len(workload.texts), "first_state": len(workload.texts) + _FIRST_STATE}
     initial_state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **field_values)
-    # The times of a node without a known neighbor.
-    for time_name, time_value in zip(TIMES.names or (), _times_fields(times_of(protocol)), strict=True):
-        initial_state.nodes[time_name] = time_value
+    _set_times(protocol, initial_state.nodes)  # of nodes without a known neighbor
     return initial_state
+
+
+def rows_of_node(state: Any, i: int) -> dict[str, Any]:
+    """Return the rows of node ``i`` in the arrays of links."""
+    return {"links": slice(int(state.link_first[i]), int(state.link_first[i + 1]))}
+
+
+def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
+    """Give node ``i`` the times of a node without a known neighbor."""
+    _set_times(setup.protocol, state.nodes[i : i + 1])
+
+
+def _set_times(protocol: Any, nodes: np.ndarray) -> None:
+    for time_name, time_value in zip(TIMES.names or (), _times_fields(times_of(protocol)), strict=True):
+        nodes[time_name] = time_value
 
 
 def _times_fields(times: Any) -> tuple[Any, ...]:

@@ -51,11 +51,12 @@ def start(core, state, i, now):
         position_record.is_used = 1
         position_record.tree = tree
         position_record.parent = NONE
-        position_record.epoch = 1
+        first_epoch = core.readings[i] + 1
+        position_record.epoch = first_epoch
         position_record.epoch_us = now
         position_record.key = ROOT_KEY
         state.nodes[i].is_changed = 1
-        distance.epoch = 1
+        distance.epoch = first_epoch
         distance.hops = 0
         distance.next_hop = NONE
         _log_key(core, state, i, position, now)

@@ -89,6 +89,16 @@ def _is_remembered(entry, listeners, heard, paths, max_known):
     return True
 
 
+def is_id_of(ids: np.ndarray, listeners: np.ndarray, i: int) -> np.ndarray:
+    """Return whether each of ``ids`` is of a frame, an event or a path that node ``i`` remembers; bool (n,).
+
+    ``listeners``: the receiver of each link.
+    """
+    kinds, nodes = ids >> _KIND, (ids >> _NODE) & 0xFFFFFFF
+    links = np.minimum((ids >> 16) & 0xFFFFFFFF, len(listeners) - 1)
+    return np.where(kinds == _HEARD, listeners[links] == i, (kinds > 0) & (nodes == i))
+
+
 @twin.compiled_loop
 def count_remembered(recents, listeners, heard, paths, max_known):
     """Return the number of ids in a table that their nodes still remember.

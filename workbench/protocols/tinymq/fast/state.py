@@ -22,7 +22,7 @@ from workbench.protocols.tinymq.fast.memory import (
     Number,
     State,
 )
-from workbench.protocols.tinymq.fast.recent import copy_remembered, count_remembered
+from workbench.protocols.tinymq.fast.recent import copy_remembered, count_remembered, is_id_of
 from workbench.protocols.tinymq.rules import MOST_NAMED
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.sim.fast import twin
@@ -326,6 +326,21 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
         if node_index < len(tree_of_node) and network.addresses[node_index] == root:
             tree_of_node[node_index] = tree
     return tree_of_node
+
+
+def rows_of_node(state: Any, i: int) -> dict[str, Any]:
+    """Return the rows of node ``i`` in the arrays of positions and links."""
+    per_node = int(state.positions_per_node)
+    return {
+        "positions": slice(i * per_node, (i + 1) * per_node),
+        "links": slice(int(state.in_first[i]), int(state.in_first[i + 1])),
+    }
+
+
+def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
+    """Let node ``i`` forget the ids that it remembers in the tables of all nodes."""
+    for table in (state.recents, state.paths):
+        table["ordinal"][is_id_of(table["id"], state.listeners, i)] = 0
 
 
 def with_more_room(state: Any) -> Any:

@@ -1,0 +1,499 @@
+"""Links that change during a run: the delivery ratio of each arc as a function of time, piecewise constant.
+
+Theory of operation
+    A network that changes has all arcs that exist at some time. In order of time, changes give an arc a new delivery
+    ratio, or ABSENT while the two nodes cannot hear each other. Both engines read the same changes, so a run does not
+    depend on the engine.
+
+    Each cause of changes is a *layer*, a table of (arc, time, value):
+
+        base         the topology's ratio. For an arc of a node that moves: the ratio by the topology's rule at the
+                     positions of both nodes, at each step of the movement. For an arc of a link trace: its ratios
+        bursts       for each Gilbert-Elliott process a factor, 1 in the good state, ``bad_pdr`` in the bad state
+        partitions   1, or 0 while a partition separates the two nodes
+        strength     with capture: how strong the sender's frames are at the receiver
+
+    The ratio of an arc is the base times the factors. An arc is ABSENT while its base is, or while a partition
+    separates its nodes. A ratio that differs by less than `RESOLUTION` from that of the step before stays the same.
+
+Cost
+    The links of moving nodes are computed anew at each step, and each change takes 32 B. `benchmarks/mobility.py`
+    measures both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+
+from workbench import draws, purposes
+from workbench.array_draws import mix64
+from workbench.mobility import Track, positions
+from workbench.sim.actions import select_nodes
+from workbench.sim.capture import strengths_ddB
+from workbench.sim.changes import items as items_module
+from workbench.sim.changes.measured import LinkQualities
+from workbench.sim.radio import uses_quality
+from workbench.topology.edits import link_rule
+from workbench.topology.neighborhood import pairs_within
+from workbench.topology.propagation import Propagation, links_between, uniforms
+
+ABSENT = -1.0  # the delivery ratio of an arc that does not exist at the moment
+RESOLUTION = 0.01  # a smaller change of a moving node's delivery ratio is ignored
+
+# Kinds of changes: an arc's delivery ratio; the begin and the end of jamming at a node; the report of an arc's ratio to
+# its receiver. At the same instant the earlier kind comes first.
+RATIO, JAM, JAM_END, REPORT = range(4)
+CHANGE = np.dtype(
+    [
+        ("time_us", np.int64),
+        ("ratio", np.float64),
+        ("subject", np.int32),  # the index of an arc, or of a node for JAM and JAM_END
+        ("kind", np.int32),
+        ("strength_ddB", np.int32),
+    ],
+    align=True,
+)
+_NEVER_US = int(np.iinfo(np.int64).max)
+
+
+class LinkChanges(NamedTuple):
+    """All arcs that exist at some time in a run, their state at the start, and the changes in order of time.
+
+    ``senders``, ``receivers`` (m,): indices of nodes in ascending order of their addresses; arcs are sorted by both.
+    ``ratios`` (m,): delivery ratios at the start, or ABSENT. ``strengths_ddB`` (m,): see `workbench.sim.capture`; empty
+    for radios without capture. ``rows``: changes, a `CHANGE` array.
+    """
+
+    senders: np.ndarray
+    receivers: np.ndarray
+    ratios: np.ndarray
+    strengths_ddB: np.ndarray
+    rows: np.ndarray
+
+
+class _Layer(NamedTuple):
+    """Values of arcs over time. ``arc``: sender * nodes + receiver. ``default``: an arc's value before its first."""
+
+    arc: np.ndarray
+    time_us: np.ndarray
+    value: np.ndarray
+    default: float
+
+
+def link_changes(scenario: Any) -> LinkChanges | None:
+    """Return the changes of a scenario's links, or None if no item of its workload changes links."""
+    if not any(isinstance(item, items_module.LINK_ITEMS) for item in scenario.workload):
+        return None
+    return _link_changes(scenario)
+
+
+@lru_cache(maxsize=4)  # a run, its metrics and its views need the same changes
+def _link_changes(scenario: Any) -> LinkChanges:
+    return _Builder(scenario).build()
+
+
+@lru_cache(maxsize=4)
+def _tracks(scenario: Any) -> dict[int, Track]:
+    places_m = dict(scenario.topology.nodes(data="pos"))
+    tracks_of_nodes: dict[int, Track] = {}
+    for item in scenario.workload:
+        if isinstance(item, items_module.Move):
+            nodes = select_nodes(item.at, tuple(sorted(places_m)))
+            movement = scenario.extent_m, scenario.duration_s, scenario.seed
+            places = [places_m[node] for node in nodes]
+            tracks_of_nodes |= zip(nodes, item.along.tracks(nodes, places, *movement), strict=True)
+    return tracks_of_nodes
+
+
+def tracks(scenario: Any) -> Mapping[int, Track]:
+    """Return {node: its path} for the nodes of a scenario that move."""
+    if not any(isinstance(item, items_module.Move) for item in scenario.workload):
+        return {}
+    return _tracks(scenario)
+
+
+def position_at(scenario: Any, node: int, time_us: int) -> tuple[float, float]:
+    """Return the position (x, y) of a node in metres at ``time_us``."""
+    track = tracks(scenario).get(node)
+    if track is None:
+        x_m, y_m = scenario.topology.nodes[node]["pos"]
+        return x_m, y_m
+    x_m, y_m = positions(track, np.array([time_us]))[0].tolist()
+    return x_m, y_m
+
+
+@lru_cache(maxsize=4)
+def _graph_of_all_arcs(scenario: Any) -> nx.DiGraph:
+    changes = _link_changes(scenario)
+    nodes = sorted(scenario.topology.nodes)
+    exists = changes.ratios >= 0
+    exists[changes.rows["subject"][(changes.rows["kind"] == RATIO) & (changes.rows["ratio"] >= 0)]] = True
+    graph = nx.DiGraph()
+    graph.add_nodes_from(scenario.topology.nodes(data=True))
+    ends = changes.senders[exists].tolist(), changes.receivers[exists].tolist()
+    graph.add_edges_from((nodes[sender], nodes[receiver]) for sender, receiver in zip(*ends, strict=True))
+    return nx.freeze(graph)
+
+
+def graph_of_all_arcs(scenario: Any) -> nx.DiGraph:
+    """Return the graph of all arcs that exist at some time in a run: the topology, if its links do not change.
+
+    A sink can be reached if a path in this graph leads to it, although its arcs may never exist at the same time.
+    """
+    if not any(isinstance(item, items_module.LINK_ITEMS) for item in scenario.workload):
+        return scenario.topology
+    return _graph_of_all_arcs(scenario)
+
+
+class _Builder:
+    """A builder of the link changes of one scenario."""
+
+    def __init__(self, scenario: Any) -> None:
+        self.scenario = scenario
+        self.radio, self.items = scenario.radio, list(scenario.workload)
+        self.duration_us = round(scenario.duration_s * 1_000_000)
+        self.addresses = np.array(sorted(scenario.topology.nodes), np.int64)
+        self.count = len(self.addresses)
+        self.places_m = np.array([scenario.topology.nodes[node]["pos"] for node in self.addresses.tolist()], float)
+        self.tracks = {self.index([node])[0]: track for node, track in tracks(scenario).items()}
+        self.moving = np.zeros(self.count, np.bool_)
+        self.moving[list(self.tracks)] = True
+        self.step_times_us = self._list_step_times()
+
+    def index(self, nodes: Iterable[int]) -> list[int]:
+        """Return the indices of nodes, given by their addresses."""
+        return np.searchsorted(self.addresses, np.fromiter(nodes, np.int64)).tolist()
+
+    def build(self) -> LinkChanges:
+        """Return the changes of the scenario's links."""
+        base = self._make_base()
+        arcs = np.unique(base.arc[base.value >= 0])
+        factors = [layer for index in range(len(self.items)) for layer in self._make_factors(index, arcs)]
+        cuts = [self._make_cut(item, arcs) for item in self.items if isinstance(item, items_module.Partition)]
+        layers = [_restrict(base, arcs), *factors, *cuts]
+        if self.radio.capture_dB:
+            layers.append(self._make_strengths(arcs))
+        arc, time_us, values = _combine(layers, arcs)
+        ratio = np.where(values[0] >= 0, self._delivery_ratios(values[0]), ABSENT)
+        for values_of_layer in values[1 : 1 + len(factors)]:
+            ratio = np.where(ratio >= 0, ratio * values_of_layer, ratio)
+        for values_of_layer in values[1 + len(factors) : 1 + len(factors) + len(cuts)]:
+            ratio = np.where(values_of_layer > 0, ratio, ABSENT)
+        strength = values[-1].astype(np.int32) if self.radio.capture_dB else np.zeros(len(ratio), np.int32)
+        is_first = np.diff(arc, prepend=-1) != 0
+        is_new = is_first.copy()
+        is_new[1:] |= (ratio[1:] != ratio[:-1]) | (strength[1:] != strength[:-1])
+        changes = np.zeros(int(np.count_nonzero(is_new & ~is_first)), CHANGE)
+        for name, column in (("time_us", time_us), ("ratio", ratio), ("subject", arc), ("strength_ddB", strength)):
+            changes[name] = column[is_new & ~is_first]
+        rows = np.concatenate([changes, self._list_reports(changes, arcs), *self._list_jams()])
+        rows = rows[np.lexsort((rows["subject"], rows["kind"], rows["time_us"]))]
+        return LinkChanges(
+            (arcs // self.count).astype(np.int32),
+            (arcs % self.count).astype(np.int32),
+            ratio[is_first],
+            strength[is_first] if self.radio.capture_dB else np.zeros(0, np.int32),
+            rows[rows["time_us"] < self.duration_us],
+        )
+
+    def _delivery_ratios(self, pdr: np.ndarray) -> np.ndarray:
+        return pdr if self.radio.loss == "links" else np.full(len(pdr), self.radio.delivery_ratio(1.0))
+
+    # The base layer
+
+    def _make_base(self) -> _Layer:
+        static = self._read_topology()
+        traced = [self._read(item.trace) for item in self.items if isinstance(item, items_module.LinkTrace)]
+        moved = [self._make_moved()] if self.tracks else []
+        if moved:
+            has_moving_end = self.moving[static.arc // self.count] | self.moving[static.arc % self.count]
+            static = _select(static, ~has_moving_end)
+        traced_arcs = np.unique(np.concatenate([layer.arc for layer in traced])) if traced else np.zeros(0, np.int64)
+        untraced = [_select(layer, ~np.isin(layer.arc, traced_arcs)) for layer in (static, *moved)]
+        # Until its first time, an arc of a trace has the topology's ratio.
+        before = _select(static, np.isin(static.arc, traced_arcs))
+        return _join([*untraced, before, *traced])
+
+    def _read_topology(self) -> _Layer:
+        arcs = np.array(list(self.scenario.topology.edges), np.int64).reshape(-1, 2)
+        pdr = np.fromiter((pdr for _, _, pdr in self.scenario.topology.edges(data="pdr")), np.float64, len(arcs))
+        senders, receivers = np.searchsorted(self.addresses, arcs).T
+        return _Layer(senders * self.count + receivers, np.zeros(len(arcs), np.int64), pdr, ABSENT)
+
+    def _read(self, trace: LinkQualities) -> _Layer:
+        senders, receivers = (np.searchsorted(self.addresses, ends) for ends in (trace.transmitters, trace.receivers))
+        ratios = np.array(trace.pdr)
+        times_us = np.array(trace.times_us, np.int64)
+        return _Layer(senders * self.count + receivers, times_us, np.where(ratios > 0, ratios, ABSENT), ABSENT)
+
+    # Movement
+
+    def _list_step_times(self) -> np.ndarray:
+        """Return the times in µs, ascending from 0, at which links follow the positions of moving nodes."""
+        times = [np.zeros(1, np.int64)]
+        for item in self.items:
+            if not isinstance(item, items_module.Move):
+                continue
+            step_us = round(item.step_s * 1_000_000)
+            nodes = select_nodes(item.at, tuple(self.addresses.tolist()))
+            last_us = max(int(self.tracks[index].times_us[-1]) for index in self.index(nodes))
+            times.append(np.arange(0, min(last_us + step_us, self.duration_us), step_us))
+        return np.unique(np.concatenate(times))
+
+    def _list_positions(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (time in µs, positions of all nodes (n, 2)) for each step of the movement."""
+        moving = sorted(self.tracks)
+        paths_m = [positions(self.tracks[index], self.step_times_us) for index in moving]
+        positions_m = self.places_m.copy()
+        for step, time_us in enumerate(self.step_times_us.tolist()):
+            if moving:
+                positions_m[moving] = [path_m[step] for path_m in paths_m]
+            yield time_us, positions_m
+
+    def _make_moved(self) -> _Layer:
+        """Return the layer of all arcs that have an end at a moving node."""
+        rule = self._link_rule()
+        layers, arcs, ratios = [], np.zeros(0, np.int64), np.zeros(0)
+        last_positions_m = None
+        for time_us, positions_m in self._list_positions():
+            if last_positions_m is not None and np.array_equal(positions_m, last_positions_m):
+                continue
+            last_positions_m = positions_m.copy()
+            new_arcs, new_ratios = self._link_moving_nodes(positions_m, rule)
+            row = np.minimum(np.searchsorted(arcs, new_arcs), max(0, len(arcs) - 1))
+            is_known = arcs[row] == new_arcs if len(arcs) else np.zeros(len(new_arcs), np.bool_)
+            last_ratios = ratios[row] if len(arcs) else np.zeros(len(new_arcs))
+            is_changed = ~is_known | (np.abs(new_ratios - last_ratios) >= RESOLUTION)
+            new_ratios = np.where(is_changed, new_ratios, last_ratios)
+            ended = arcs[~np.isin(arcs, new_arcs, assume_unique=True)]
+            for arc, value in ((new_arcs[is_changed], new_ratios[is_changed]), (ended, np.full(len(ended), ABSENT))):
+                layers.append(_Layer(arc, np.full(len(arc), time_us), value, ABSENT))
+            arcs, ratios = new_arcs, new_ratios
+        return _join(layers)
+
+    def _link_rule(self) -> Mapping[str, Any]:
+        """Return the rule by which moving nodes are linked: the topology's own, or the radius of the first movement."""
+        radius_m = next((item.radius_m for item in self.items if isinstance(item, items_module.Move)), None)
+        if radius_m is not None:
+            return {"radius_m": radius_m}
+        rule = link_rule(self.scenario.topology)
+        assert rule is not None  # the scenario has checked it
+        return rule
+
+    def _link_moving_nodes(self, positions_m: np.ndarray, rule: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return (arcs, delivery ratios) between nodes of which at least one moves; arcs ascend."""
+        arcs, pdr = _links_at(self.addresses, positions_m, rule)
+        senders, receivers = np.searchsorted(self.addresses, arcs).reshape(-1, 2).T
+        has_moving_end = self.moving[senders] | self.moving[receivers]
+        codes = senders[has_moving_end] * self.count + receivers[has_moving_end]
+        order = np.argsort(codes)
+        return codes[order], pdr[has_moving_end][order]
+
+    def _make_strengths(self, arcs: np.ndarray) -> _Layer:
+        """Return the layer of the strengths of received frames, in tenths of a dB."""
+        senders, receivers = arcs // self.count, arcs % self.count
+        layers, last = [], np.full(len(arcs), np.iinfo(np.int32).max)
+        for time_us, positions_m in self._list_positions():
+            strengths = strengths_ddB(positions_m, senders, receivers)
+            is_changed = strengths != last
+            layers.append(
+                _Layer(arcs[is_changed], np.full(np.count_nonzero(is_changed), time_us), strengths[is_changed], 0.0)
+            )
+            last = strengths
+        return _join(layers)
+
+    # Factors and partitions
+
+    def _make_factors(self, item_index: int, arcs: np.ndarray) -> list[_Layer]:
+        """Return the layer of a Gilbert-Elliott process, if the item with this index is one."""
+        item = self.items[item_index]
+        if not isinstance(item, items_module.BurstLoss):
+            return []
+        is_in = self._mark_nodes(item.at)
+        chosen = arcs[is_in[arcs // self.count] & is_in[arcs % self.count]]
+        senders, receivers = chosen // self.count, chosen % self.count
+        links, link_of_arc = np.unique(
+            np.minimum(senders, receivers) * self.count + np.maximum(senders, receivers), return_inverse=True
+        )
+        link, times_us, is_bad = _draw_states(
+            item, _make_link_keys(self, item_index, links), self._interval_us(item), self.duration_us
+        )
+        # Both directions of a link share its state.
+        first = np.searchsorted(link, np.arange(len(links) + 1))
+        counts = np.diff(first)[link_of_arc]
+        rows = np.repeat(first[link_of_arc] - np.append(0, np.cumsum(counts)[:-1]), counts) + np.arange(counts.sum())
+        values = np.where(is_bad[rows], item.bad_pdr, 1.0)
+        return [_Layer(np.repeat(chosen, counts), times_us[rows], values, 1.0)]
+
+    def _make_cut(self, item: Any, arcs: np.ndarray) -> _Layer:
+        is_in = self._mark_nodes(item.at)
+        cut = arcs[is_in[arcs // self.count] != is_in[arcs % self.count]]
+        start_us, stop_us = self._interval_us(item)
+        times_us = np.repeat([start_us, stop_us], len(cut))
+        return _Layer(np.tile(cut, 2), times_us, np.repeat([0.0, 1.0], len(cut)), 1.0)
+
+    def _mark_nodes(self, at: Any) -> np.ndarray:
+        is_in = np.zeros(self.count, np.bool_)
+        is_in[self.index(select_nodes(at, tuple(self.addresses.tolist())))] = True
+        return is_in
+
+    def _interval_us(self, item: Any) -> tuple[int, int]:
+        stop_us = _NEVER_US if item.stop_s is None else round(item.stop_s * 1_000_000)
+        return round(item.start_s * 1_000_000), stop_us
+
+    # Jamming and reports
+
+    def _list_jams(self) -> list[np.ndarray]:
+        """Return for each jammer the changes at the nodes in its range."""
+        nodes = np.arange(self.count)
+        jams = []
+        for item in self.items:
+            if not isinstance(item, items_module.Jam):
+                continue
+            layers, was_near = [], np.zeros(self.count, np.bool_)
+            for time_us, positions_m in self._list_positions():
+                is_near = np.hypot(*(positions_m - (item.x_m, item.y_m)).T) <= item.radius_m
+                changed = nodes[is_near != was_near]
+                layers.append(_Layer(changed, np.full(len(changed), time_us), is_near[changed].astype(float), 0.0))
+                was_near = is_near
+            near = np.unique(np.concatenate([layer.arc for layer in layers]))
+            pulses_us = np.array(list(item.pulses_us(self.duration_us)), np.int64).reshape(-1, 2)
+            switched_us, is_on = np.tile(pulses_us.ravel(), len(near)), np.tile([1.0, 0.0], len(near) * len(pulses_us))
+            pulses = _Layer(np.repeat(near, pulses_us.size), switched_us, is_on, 0.0)
+            node, changed_us, values = _combine((_join(layers), pulses), near)
+            is_jammed = (values[0] > 0) & (values[1] > 0)
+            was_jammed = np.append(False, is_jammed[:-1]) & (np.diff(node, prepend=-1) == 0)
+            is_change = is_jammed != was_jammed
+            changes = np.zeros(int(np.count_nonzero(is_change)), CHANGE)
+            changes["time_us"], changes["subject"] = changed_us[is_change], near[node[is_change]]
+            changes["kind"] = np.where(is_jammed[is_change], JAM, JAM_END)
+            jams.append(changes)
+        return jams
+
+    def _list_reports(self, changes: np.ndarray, arcs: np.ndarray) -> np.ndarray:
+        """Return the reports of changed delivery ratios to both ends of a link, if nodes know the true ratios."""
+        if not uses_quality(self.scenario.protocol) or self.radio.link_quality != "true":
+            return np.zeros(0, CHANGE)
+        changed = arcs[changes["subject"]]
+        reverse = changed % self.count * self.count + changed // self.count
+        reverse_index = np.minimum(np.searchsorted(arcs, reverse), len(arcs) - 1)
+        has_reverse = arcs[reverse_index] == reverse
+        subjects = np.concatenate((changes["subject"], reverse_index[has_reverse]))
+        times_us = np.concatenate((changes["time_us"], changes["time_us"][has_reverse]))
+        distinct = np.unique(np.column_stack((times_us, subjects)), axis=0)
+        reports = np.zeros(len(distinct), CHANGE)
+        reports["time_us"], reports["subject"], reports["kind"] = distinct[:, 0], distinct[:, 1], REPORT
+        return reports
+
+
+def _links_at(nodes: np.ndarray, positions_m: np.ndarray, rule: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return (arcs (m, 2), delivery ratios (m,)) of ``nodes`` at these positions, by the rule of a topology.
+
+    ``rule``: arguments of `workbench.topology.from_positions`, as `link_rule` returns them.
+    """
+    if "propagation" not in rule:
+        pairs = nodes[pairs_within(positions_m, rule["radius_m"])]
+        arcs = np.concatenate((pairs, pairs[:, ::-1]))
+        return arcs, np.ones(len(arcs))
+    return links_between(
+        nodes,
+        positions_m,
+        Propagation(**rule["propagation"]),
+        (rule.get("seed", 1), rule.get("attempt", 0)),
+        rule["min_pdr"],
+        np.array(rule.get("walls", ()), float),
+        rule.get("wall_dB", 0.0),
+    )
+
+
+# Layers
+
+
+def _select(layer: _Layer, is_selected: np.ndarray) -> _Layer:
+    return _Layer(layer.arc[is_selected], layer.time_us[is_selected], layer.value[is_selected], layer.default)
+
+
+def _restrict(layer: _Layer, arcs: np.ndarray) -> _Layer:
+    return _select(layer, np.isin(layer.arc, arcs))
+
+
+def _join(layers: Sequence[_Layer]) -> _Layer:
+    arcs, times_us, values = (np.concatenate([layer[column] for layer in layers]) for column in range(3))
+    return _Layer(arcs, times_us, values, layers[0].default)
+
+
+def _combine(layers: Sequence[_Layer], arcs: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Return (arc, time_us, values): the values of all layers after each time at which a value of the arc may change.
+
+    ``arc``: indices into ``arcs``, ascending. Each arc has a first row at time 0, which contains all values at or
+    before that time; other times ascend. ``values[k]``: the values of layer k.
+    """
+    starts = _Layer(arcs, np.full(len(arcs), -1), np.zeros(len(arcs)), 0.0)
+    of_layer = np.repeat(np.arange(len(layers) + 1), [len(layer.arc) for layer in (*layers, starts)])
+    joined = _join([*layers, starts])
+    arc = np.searchsorted(arcs, joined.arc)
+    time_us = np.maximum(joined.time_us, 0)
+    order = np.lexsort((of_layer != len(layers), time_us, arc)) if len(arc) else np.zeros(0, np.int64)
+    # The row that starts an arc comes before its values of time 0.
+    arc, time_us, value, of_layer = arc[order], time_us[order], joined.value[order], of_layer[order]
+    row = np.arange(len(arc))
+    first_of_arc = np.maximum.accumulate(np.where(of_layer == len(layers), row, 0))
+    is_last = np.append((arc[1:] != arc[:-1]) | (time_us[1:] != time_us[:-1]), True)[: len(arc)]
+    values = []
+    for number, layer in enumerate(layers):
+        latest = np.maximum.accumulate(np.where(of_layer == number, row, -1))
+        values.append(np.where(latest >= first_of_arc, value[latest], layer.default)[is_last])
+    return arc[is_last], time_us[is_last], values
+
+
+# Gilbert-Elliott processes
+
+
+def _make_link_keys(builder: _Builder, item_index: int, links: np.ndarray) -> np.ndarray:
+    """Return the key of the random draws of each link: of the seed, the item and the addresses of both nodes."""
+    keys = np.full(len(links), draws.make_key(builder.scenario.seed, purposes.LINK_BURST, item_index), np.uint64)
+    for ends in (links // builder.count, links % builder.count):
+        keys = mix64(keys ^ mix64(builder.addresses[ends].astype(np.uint64) + np.uint64(draws.GOLDEN)))
+    return keys
+
+
+_DRAWS_AT_ONCE = 16
+
+
+def _draw_states(
+    item: Any, keys: np.ndarray, interval_us: tuple[int, int], duration_us: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw the states of Gilbert-Elliott links, one for each of ``keys``: arrays (link, time_us, is_bad).
+
+    Links ascend, and times ascend for each link. The process starts in its stationary distribution at
+    ``interval_us[0]``, and is in the good state from ``interval_us[1]`` on.
+    """
+    start_us, stop_us = interval_us
+    stop_us = min(stop_us, duration_us)
+    means_us = 1e6 * np.array([item.good_s, item.bad_s])
+    open_links = np.arange(len(keys))
+    is_bad = uniforms(keys, np.zeros(len(keys))) < means_us[1] / means_us.sum()
+    times_us = np.full(len(keys), start_us, np.int64)
+    rows = [(open_links, times_us, is_bad)]
+    counter = 1
+    while len(open_links):
+        counters = counter + np.arange(_DRAWS_AT_ONCE)
+        draws_ = uniforms(keys[open_links, None], counters[None, :])
+        states = is_bad[:, None] ^ (np.arange(_DRAWS_AT_ONCE) % 2 == 1)
+        stays_us = np.maximum(1, np.rint(-means_us[states.astype(int)] * np.log(1.0 - draws_))).astype(np.int64)
+        ends_us = times_us[:, None] + np.cumsum(stays_us, axis=1)
+        is_within = ends_us < stop_us
+        rows.append((np.repeat(open_links, _DRAWS_AT_ONCE)[is_within.ravel()], ends_us[is_within], ~states[is_within]))
+        is_open = is_within[:, -1]
+        open_links, times_us, is_bad = open_links[is_open], ends_us[is_open, -1], ~states[is_open, -1]
+        counter += _DRAWS_AT_ONCE
+    if stop_us < duration_us:
+        rows.append((np.arange(len(keys)), np.full(len(keys), stop_us, np.int64), np.zeros(len(keys), np.bool_)))
+    link, times_us, is_bad = (np.concatenate(column) for column in zip(*rows, strict=True))
+    order = np.lexsort((times_us, link))
+    return link[order], times_us[order], is_bad[order]
