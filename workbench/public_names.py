@@ -96,6 +96,7 @@ HOME = PROTOCOLS | {
     "motes": "motes",
     "pipelines": "pipelines",
     "plans": "sweeps.plans",
+    "faults": "sweeps.faults",
     "radios": "sim.radios",
     "replay": "pipelines.logs.replaying",
     "widgets": "widgets",
@@ -127,6 +128,10 @@ EXTENSIONS = {
     "sweeps.comparison.Comparison": {
         "plot": "views.sweeps.comparison.plot",
         "map": "views.sweeps.comparison.winner_map",
+    },
+    "sweeps.faults.FaultMatrix": {
+        "plot": "views.sweeps.faults.plot",
+        "_repr_mimebundle_": "views.sweeps.faults.bundle",
     },
     "sweeps.table.SweepTable": {
         "plot": "views.sweeps.summary.plot",

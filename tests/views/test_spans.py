@@ -112,3 +112,12 @@ def test_rows_end_with_the_run_and_are_thinned_if_there_are_too_many():
     assert few["from_us"].tolist() == [0, 90]
     assert notes == ("Of 4 waves one in 2 is drawn; all of them are counted.",)
     assert spans.thinned(rows, 4, "waves") == (rows, ())
+
+
+def test_intervals_are_cut_at_the_next_event_of_their_node():
+    rows = table(node=[1, 1, 2, 1, 3], from_us=[0, 5, 5, 9, 20], until_us=[30, 30, 30, 8, 30])
+    rows["until_us"][3] = 30
+    events = table(node=[1, 3, 1], from_us=[5, 10, 12], until_us=[6, 11, 13])
+    assert spans.cut(rows, events)["until_us"].tolist() == [5, 12, 30, 12, 30]
+    assert spans.cut(rows, events)["from_us"].tolist() == rows["from_us"].tolist()
+    assert spans.cut(rows, table(node=[])) is rows

@@ -35,7 +35,7 @@ def test_each_item_is_a_line():
     assert [line_of(item) for item in (*ITEMS, wb.outage([1, 2, 3], 10, 20))] == [
         "node 0 subscribes to TEMP GE 20, from 0 s",
         "node 8 publishes TEMP IS 25 every 5 s, from 0 s",
-        "nodes 1-3 off from 10 s to 20 s",
+        "▽ nodes 1-3 off 10–20 s",
     ]
 
 
@@ -82,7 +82,7 @@ def test_the_form_edits_the_selected_item(part):
     ],
 )
 def test_a_wrong_entry_stays_in_its_field_with_an_error_and_the_item_is_unchanged(part, field, text, message):
-    box = form(part)._text_fields()[field]
+    box = form(part).text_fields()[field]
     box.text = text
     assert message in box.error
     assert box.text == text
@@ -96,7 +96,7 @@ def test_every_field_has_the_name_of_an_attribute_of_the_item(part):
     part.add("outage")
     for index, item in enumerate(part.value):
         part.selected = index
-        for name in form(part)._text_fields():
+        for name in form(part).text_fields():
             assert hasattr(item, name)
 
 

@@ -139,6 +139,8 @@ def count_beacon(link, number):
     link.number = number
     link.beacons += 1
     if gap == 0 or gap > _RESTART:
+        # A neighbor that has restarted has heard no beacons yet: it must not be taken for deaf at once.
+        link.beacons = 1
         link.expected = 0
         link.received = 0
         return

@@ -37,9 +37,9 @@ import numpy as np
 from workbench import draws, purposes
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import NOBODY, Node
-from workbench.protocols.link_estimator import LinkEstimator, half_interval_us
+from workbench.protocols.link_estimator import NUMBERS, LinkEstimator, half_interval_us
 from workbench.sim.capture import strengths_ddB, threshold_ddB
-from workbench.sim.changes.arcs import JAM, JAM_END, RATIO, LinkChanges, link_changes
+from workbench.sim.changes.arcs import JAM, JAM_END, RATIO, LinkChanges, link_changes, noise_intervals
 from workbench.sim.delays import Delays, node_keys
 from workbench.sim.kernel import BEACON, CHANNEL_CHECK, FRAME_END, FRAME_READY, LINKS, STROBE_END, Kernel
 from workbench.sim.low_power import TURNAROUND_US, UNIT_BACKOFF_US, check_time, copy_end, next_wake, strobe_end
@@ -71,8 +71,6 @@ BEACON_NAME = "beacon"  # of radios with learned link qualities, in the trace
 # STROBING: the acknowledgement is missing, and the sender continues to send copies of the frame.
 UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED, STROBING = range(4)
 
-
-NEVER_US = 1 << 62
 
 # Receiver's index, delivery ratio, and the key of the arc's loss draws, None if the arc loses no frame.
 _Arc = tuple[int, float, Any]
@@ -191,10 +189,10 @@ class Channel:
         self.learns = uses_quality(scenario.protocol) and self.radio.link_quality == "learned"
         self.motes_learn = self.learns and motes_have_radios  # each mote has its own estimator
         self.estimators = [LinkEstimator(address) for address in self.addresses] if self.learns else []
-        self.beaconing: set[int] = set()  # nodes whose first beacon has been planned
+        self.beaconing = [-1] * node_count  # the start of each node for which beacons are planned, see `Kernel.boots`
         self.beacons_waiting = [False] * node_count  # whether a node's radio has a beacon that it has not sent yet
         self.jammers = [0] * node_count  # number of jammers that disturb a node now
-        self.jammed_until = [-1] * node_count  # the end of the last jamming at a node, in the future while it lasts
+        self.noise = None if self.changes is None else self._list_noise(self.changes)
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
@@ -226,6 +224,11 @@ class Channel:
         senders, receivers = np.array(pairs, np.int64).reshape(-1, 2).T
         return dict(zip(pairs, strengths_ddB(positions_m, senders, receivers).tolist(), strict=True))
 
+    def _list_noise(self, changes: LinkChanges) -> tuple[list[int], list[int], list[int]]:
+        """Return (first, begins_us, ends_us) of the intervals of `noise_intervals`, as lists."""
+        first, intervals_us = noise_intervals(changes, len(self.addresses))
+        return first.tolist(), intervals_us[:, 0].tolist(), intervals_us[:, 1].tolist()
+
     def _draw_phases(self) -> list[int]:
         return [draws.below(key, 0, self.wake_interval_us) for key in self._make_keys(purposes.WAKE_PHASE)]
 
@@ -249,8 +252,8 @@ class Channel:
         if self.motes_learn:
             return
         if self.learns:
-            if i not in self.beaconing:
-                self.beaconing.add(i)
+            if self.beaconing[i] != self.kernel.boots[i]:
+                self.beaconing[i] = self.kernel.boots[i]
                 self._plan_beacon(i, 0, now)
             for neighbor, (inbound, outbound) in self.estimators[i].known_ratios():
                 self.nodes[i].link_quality(neighbor, inbound, outbound, now)
@@ -295,11 +298,8 @@ class Channel:
             _, ratio, subject, kind, strength_ddB = row
             if kind == JAM:
                 self.jammers[subject] += 1
-                self.jammed_until[subject] = NEVER_US
             elif kind == JAM_END:
                 self.jammers[subject] -= 1
-                if self.jammers[subject] == 0:
-                    self.jammed_until[subject] = now
             else:
                 sender, receiver = int(self.changes.senders[subject]), int(self.changes.receivers[subject])
                 if kind == RATIO:
@@ -475,12 +475,14 @@ class Channel:
 
     def _is_jammed(self, receiver: int, transmission: Transmission) -> bool:
         """Return whether a jammer disturbed the receiver while the frame, or the copy that it gets, was in the air."""
-        if self.jammed_until[receiver] < 0:
+        if self.noise is None:
             return False
-        start_us = transmission.start
+        first, begins_us, ends_us = self.noise
+        start_us, end_us = transmission.start, transmission.end
         if self.wake_interval_us:
-            start_us, _ = self._find_copy(receiver, transmission)
-        return self.jammed_until[receiver] > start_us
+            start_us, end_us = self._find_copy(receiver, transmission)
+        latest = bisect_left(begins_us, end_us, first[receiver], first[receiver + 1]) - 1
+        return latest >= first[receiver] and ends_us[latest] > start_us
 
     def _find_interference(self, receiver: int, transmission: Transmission) -> str:
         """Return "collision" or "half_duplex" if another transmission makes the receiver miss a frame, else ""."""
@@ -633,15 +635,20 @@ class Channel:
     def _plan_beacon(self, i: int, earlier: int, now: int) -> None:
         """Schedule the next beacon of node ``i``; ``earlier`` is the number of its beacons so far."""
         half_us = half_interval_us(earlier, self.radio.longest_beacon_interval_us)
+        boot = self.kernel.boots[i]
         key = draws.make_key(self.scenario.seed, purposes.BEACON, self.addresses[i])
-        self.kernel.push(now + half_us + draws.below(key, earlier, half_us), BEACON, (i, earlier))
+        random_us = draws.below(key, boot * NUMBERS + earlier, half_us)
+        self.kernel.push(now + half_us + random_us, BEACON, (i, earlier, boot))
 
-    def _send_beacon(self, now: int, beacon: tuple[int, int]) -> None:
+    def _send_beacon(self, now: int, beacon: tuple[int, int, int]) -> None:
         """Send a beacon, unless the node has failed or its last beacon still waits for the channel.
 
-        ``beacon``: (node's index, number of its earlier beacons).
+        ``beacon``: (node's index, number of its earlier beacons, number of its earlier starts). Beacons that were
+        planned before a restart are not sent.
         """
-        i, beacon_count = beacon
+        i, beacon_count, boot = beacon
+        if boot != self.kernel.boots[i]:
+            return
         if not self.down[i] and not self.beacons_waiting[i]:
             self.beacons_waiting[i] = True
             beacon_frame = self.estimators[i].make_beacon()

@@ -1,6 +1,8 @@
 """Texts about a run or a scenario: its title, workload, conditions and key numbers."""
 
 import math
+import re
+from collections import Counter
 from typing import Any
 
 # Metrics that a caption shows: name, label, format.
@@ -10,6 +12,17 @@ KEY_METRICS = (
     ("transmissions", "transmissions", "{:,.0f}"),
     ("energy_mJ", "energy", "{:,.1f} mJ"),
 )
+# Items that change the network: name of the class -> the text for one and for several of them.
+CHANGES = {
+    "Crash": ("{} crash", "{} crashes"),
+    "Join": ("{} join", "{} joins"),
+    "Leave": ("{} leave", "{} leaves"),
+    "Partition": ("{} partition", "{} partitions"),
+    "Move": ("{} movement", "{} movements"),
+    "BurstLoss": ("burst losses", "{} processes of burst losses"),
+    "LinkTrace": ("measured link qualities", "measured link qualities"),
+    "Jam": ("{} jammer", "{} jammers"),
+}
 
 
 def title(run: Any) -> str:
@@ -36,14 +49,55 @@ def nodes(graph: Any) -> str:
 def workload(run: Any) -> str:
     """Return a text with the subscriptions and publications of a run or a scenario; "" if its workload is empty.
 
-    If the workload has more than three subscriptions and publications, or only items of other kinds such as outages,
-    the text is only the number of its items.
+    If the workload has more than three subscriptions and publications, or only outages, the text is only the number of
+    its items. Changes of the network, such as crashes and movements, follow; more than three are counted by kind.
     """
     items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
+    changes = [item for item in items if type(item).__name__ in CHANGES]
+    traffic = [item for item in items if type(item).__name__ not in CHANGES]
+    return "; ".join(filter(None, (_describe_traffic(traffic), _describe_changes(changes))))
+
+
+def _describe_traffic(items: list[Any]) -> str:
     item_texts = [item_text for item in items if (item_text := _describe_item(item))]
     if 0 < len(item_texts) <= 3:
         return "; ".join(item_texts)
     return f"{len(items)} items of workload" if items else ""
+
+
+def _describe_changes(items: list[Any]) -> str:
+    if len(items) <= 3:
+        return "; ".join(map(_describe_change, items))
+    counts = Counter(type(item).__name__ for item in items)
+    return ", ".join(CHANGES[kind][count > 1].format(count) for kind, count in counts.items())
+
+
+def _describe_change(item: Any) -> str:
+    """Return a text about an item that changes the network, such as "node 5 crashes at 10 s"."""
+    kind = type(item).__name__
+    stop_s = getattr(item, "stop_s", None)
+    if kind in ("Crash", "Join", "Leave"):
+        subject, is_plural = _subject(item.at)
+        verb = kind.lower() if is_plural else {"Crash": "crashes", "Join": "joins", "Leave": "leaves"}[kind]
+        return f"{subject} {verb} at {item.start_s:g} s"
+    if kind == "Move":
+        subject, is_plural = _subject(item.at)
+        model = re.sub(r"(?<!^)(?=[A-Z])", " ", type(item.along).__name__).lower()
+        return f"{subject} {'move' if is_plural else 'moves'}" + (f" ({model})" if model != "waypoints" else "")
+    text = CHANGES[kind][0].format(1).removeprefix("1 ")
+    if kind == "LinkTrace":
+        return text
+    if stop_s is not None:
+        return f"{text} from {item.start_s:g} to {stop_s:g} s"
+    return f"{text} from {item.start_s:g} s" if item.start_s else text
+
+
+def _subject(at: Any) -> tuple[str, bool]:
+    """Return (the nodes of an item as the subject of a sentence, whether it is plural)."""
+    if at == "all":
+        return "all nodes", True
+    node_list = [at] if isinstance(at, (int, str)) else list(at)
+    return (f"node {node_list[0]}", False) if len(node_list) == 1 else (f"{len(node_list)} nodes", True)
 
 
 def _describe_item(item: Any) -> str:
@@ -58,13 +112,8 @@ def _describe_item(item: Any) -> str:
     }.get(item_kind)
     if verbs is None:
         return ""
-    node_list = [item_nodes] if isinstance(item_nodes, (int, str)) else list(item_nodes)
-    if item_nodes == "all":
-        subject, verb = "all nodes", verbs[1]
-    elif len(node_list) == 1:
-        subject, verb = f"node {node_list[0]}", verbs[0]
-    else:
-        subject, verb = f"{len(node_list)} nodes", verbs[1]
+    subject, is_plural = _subject(item_nodes)
+    verb = verbs[is_plural]
     every = getattr(item, "every_s", None)
     description = content if isinstance(content, str) else "readings of a sensor field"
     return f"{subject} {verb} {description}" + (f" every {every:g} s" if every else "")

@@ -27,6 +27,7 @@ Tables
     size       int32     length of a frame in bytes
     row        int64     row of the trace; -1 for no row
     low, high, lane      float64   for strips: both ends of the bar on the x axis, and its lane in the panel
+    x_m, y_m, radius_m   float64   for areas: center and radius in m
 
 Marks
     The mark of a row's look decides how the row is drawn; a look without a mark has the mark of its layer.
@@ -38,6 +39,7 @@ Marks
     arrow    an arrow to its peer, shifted to the right if it has a ``lane``
     packet   a dot that moves to its peer, with a tail wave    a ring that widens around the node
     loss     a cross on the link from its peer         strip   a bar in a panel of lanes below the map
+    track    the track of a moving node                area    a large disc with a small symbol in its center
     ""       not drawn: the table is for the inspector only
 """
 
@@ -77,9 +79,14 @@ COLUMNS: dict[str, tuple[type, int | float]] = {
     "low": (np.float64, 0.0),
     "high": (np.float64, 0.0),
     "lane": (np.float64, 0.0),
+    "x_m": (np.float64, 0.0),
+    "y_m": (np.float64, 0.0),
+    "radius_m": (np.float64, 0.0),
 }
 # The order in which marks are drawn, lowest first.
 LEVELS = {
+    "area": 4,
+    "track": 6,
     "line": 10,
     "half": 12,
     "disc": 20,
@@ -106,6 +113,7 @@ class Look(NamedTuple):
     least: the minimum of ``size`` in px.
     width: width of outlines and crosses in px.
     marker: shape of nodes and discs: circle, square, triangle, diamond or x.
+    is_dashed: whether lines and rings are dashed; a dashed node is only an outline.
     rank: of several looks of one node, the look with the lowest rank is drawn.
     lane: distance by which arrows are shifted to the right, as a multiple of a node's diameter.
     head: position of the head along an arrow, 0 to 1; 0 means no head.

@@ -40,11 +40,20 @@ class Layout:
         nodes = np.asarray(nodes, dtype=np.int64)
         return find_sorted(nodes, self.ids)
 
+    def outer_points_m(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coordinates (x, y) in m of all points that the map must contain, each of shape (points,)."""
+        xs = np.concatenate([self.x_m, self.walls[:, 0], self.walls[:, 2]])
+        ys = np.concatenate([self.y_m, self.walls[:, 1], self.walls[:, 3]])
+        return xs, ys
+
+    def at(self, time_us: int) -> "Layout":
+        """Return the layout at a time in µs. This network does not change, so it is always the same."""
+        return self
+
     @cached_property
     def box_m(self) -> tuple[float, float, float, float]:
         """The box around all nodes and walls as x0, y0, x1, y1 in m. Its sides are longer than 0."""
-        xs = np.concatenate([self.x_m, self.walls[:, 0], self.walls[:, 2]])
-        ys = np.concatenate([self.y_m, self.walls[:, 1], self.walls[:, 3]])
+        xs, ys = self.outer_points_m()
         if not len(xs):
             return -1.0, -1.0, 1.0, 1.0
         x0, x1, y0, y1 = xs.min(), xs.max(), ys.min(), ys.max()
@@ -116,7 +125,7 @@ def whole(graph: nx.Graph) -> Layout:
 
 def thinned(plan: Layout, links_per_node: int) -> Layout:
     """Return the layout with only the ``links_per_node`` best links of each node; a note counts the omitted links."""
-    links = _select_best_links(plan.links, plan, links_per_node)
+    links = select_best_links(plan.links, plan, links_per_node)
     total = len(plan.links["a"])
     if len(links["a"]) == total:
         return plan
@@ -130,6 +139,16 @@ def hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
     Only links with a delivery ratio of at least `USABLE` count.
     """
     return _compute_once(graph, ("hops", sink), lambda: _count_hops(graph, sink))
+
+
+def graph_of_links(plan: Layout) -> nx.DiGraph:
+    """Return a graph with the nodes of a layout and its links; arcs have the attribute ``pdr``."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(plan.ids.tolist())
+    for sender, receiver, name in (("a", "b", "pdr_ab"), ("b", "a", "pdr_ba")):
+        ends = (plan.ids[plan.links[end]].tolist() for end in (sender, receiver))
+        graph.add_weighted_edges_from(zip(*ends, plan.links[name].tolist(), strict=True), weight="pdr")
+    return graph
 
 
 def _count_hops(graph: nx.Graph, sink: int) -> dict[int, int]:
@@ -169,7 +188,7 @@ def _list_links(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
     return {"a": pair_keys // len(plan.ids), "b": pair_keys % len(plan.ids), "pdr_ab": pdr_ab, "pdr_ba": pdr_ba}
 
 
-def _select_best_links(links: dict[str, np.ndarray], plan: Layout, per_node: int) -> dict[str, np.ndarray]:
+def select_best_links(links: dict[str, np.ndarray], plan: Layout, per_node: int) -> dict[str, np.ndarray]:
     """Return the links that are among the ``per_node`` best links of at least one of their two nodes.
 
     A link is better if its mean delivery ratio over both directions, rounded to a tenth, is higher; of equal links, the

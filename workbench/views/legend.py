@@ -99,7 +99,10 @@ Draw = Callable[[Drawing, Look, float, float], None]
 
 
 def _draw_node(drawing: Drawing, look: Look, x: float, y: float) -> None:
-    drawing.marker(look.marker, x, y, 5, look.colour, palette.OUTLINE, 0.8)
+    if look.is_dashed:
+        drawing.circle(x, y, 5, stroke=look.colour, width=1, dash=(1.5, 1.5))
+    else:
+        drawing.marker(look.marker, x, y, 5, look.colour, palette.OUTLINE, 0.8)
 
 
 def _draw_ring(drawing: Drawing, look: Look, x: float, y: float) -> None:
@@ -145,7 +148,20 @@ def _draw_strip(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.frame(x - 9, y - 5, 18, 10, fill=look.colour, stroke=palette.OUTLINE, width=0.6)
 
 
+def _draw_track(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.segment(x - 10, y, x, y, colour=look.colour, width=1.4)
+    drawing.segment(x, y, x + 10, y, colour=look.colour, width=1.4, dash=(3, 3))
+    drawing.circle(x, y, 1.8, fill=look.colour)
+
+
+def _draw_area(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.circle(x, y, 7, fill=look.colour)
+    drawing.marker("diamond", x, y, 4, look.colour, palette.BACKGROUND, 1)
+
+
 _MARKS: dict[str, Draw] = {
+    "track": _draw_track,
+    "area": _draw_area,
     "node": _draw_node,
     "disc": _draw_node,
     "ring": _draw_ring,

@@ -23,7 +23,7 @@ from workbench.views.frames import LOST_AT
 from workbench.views.layers import LEVELS, Layer, Look, RunView, Scale
 from workbench.views.legend import Sample
 from workbench.views.seeing import NODE_LOOK
-from workbench.views.still import Box, Scene
+from workbench.views.still import Box, Scene, draw_area, draw_tracks
 
 PEN = 0.8
 ROOM_FOR_DETAILS = 3.0  # px, the least radius of a node at which details between nodes are visible
@@ -41,6 +41,8 @@ _METHODS = {
     "wave": "_draw_widening_rings",
     "packet": "_draw_packets",
     "loss": "_draw_losses",
+    "track": "_draw_tracks",
+    "area": "_draw_areas",
 }
 LINK, WALL = Look("link (darker: better)", palette.LINK_GOOD), Look("wall", palette.WALL, least=2.5)
 
@@ -168,7 +170,7 @@ class LayerScene(Scene):
     def __init__(
         self, view: RunView, time_us: int, width: int, names: Collection[str] | None = None, message: int | None = None
     ) -> None:
-        super().__init__(view.plan, width)
+        super().__init__(view.plan.at(min(time_us, view.duration_us - 1)), width)
         self.view, self.time_us = view, min(time_us, view.duration_us - 1)
         self.is_roomy = self.node >= ROOM_FOR_DETAILS
         self.diameter = 2 * self.node
@@ -385,6 +387,20 @@ class LayerScene(Scene):
         self.drawing.crosses(centers[is_unicast], radius, **cross_style)
         self.drawing.crosses(centers[~is_unicast], 0.5 * radius, **{**cross_style, "width": 1.0, "opacity": 0.5})
 
+    def _draw_tracks(self, group: Group) -> None:
+        """Draw the tracks of moving nodes around the present: solid behind a node, dashed ahead of it."""
+        tracks = getattr(self.view.plan, "tracks", None)
+        if tracks is None:
+            return
+        chosen = np.flatnonzero(np.isin(tracks.nodes, self._indices_of(group)))
+        draw_tracks(self, tracks, chosen, self.time_us, self.view.duration_us, group.look)
+
+    def _draw_areas(self, group: Group) -> None:
+        """Draw each area as a pale disc with a diamond in its center."""
+        look, names = group.look, ("x_m", "y_m", "radius_m")
+        for x_m, y_m, radius_m in zip(*(group.column(name).tolist() for name in names), strict=True):
+            draw_area(self, (x_m, y_m), radius_m, look)
+
     def _draw_nodes(self, groups: list[Group]) -> None:
         """Draw every node once, in the style (look) with the lowest rank.
 
@@ -407,7 +423,11 @@ class LayerScene(Scene):
             node_indices = np.flatnonzero(look_index == group_index)
             width = 0.8 if self.is_roomy else 0.4
             radius = self._look_length(look) / 2
-            self.drawing.markers(look.marker, self._positions_of(node_indices), radius, colour, palette.OUTLINE, width)
+            positions = self._positions_of(node_indices)
+            if look.is_dashed:
+                self.drawing.circles(positions, radius, stroke=colour, width=1.0, dash=(1.5, 1.5))
+            else:
+                self.drawing.markers(look.marker, positions, radius, colour, palette.OUTLINE, width)
             if look.marker != "circle":
                 self.marked_nodes += [
                     (node_index, look.label.removesuffix(" node")) for node_index in node_indices.tolist()

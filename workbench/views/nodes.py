@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from workbench.columns import row_keys, unique_index
+from workbench.sim import actions
+from workbench.sim.changes.items import Leave
 from workbench.sim.rows import Columns
 from workbench.views import palette
-from workbench.views.layers import Layer, Look, Recorded, Section, Table, table
-from workbench.views.spans import opened, thinned, within
+from workbench.views.layers import Layer, Look, Recorded, Section, Table, select, table
+from workbench.views.spans import cut, opened, thinned, within
 
 MOST = 60_000
 
@@ -20,6 +22,11 @@ SINK = Look("sink", palette.SINK, 1.35, 11, marker="square", rank=1)
 SOURCE = Look("source", palette.SOURCE, 1.45, 12, marker="triangle", rank=2)
 HOLDS = Look("holds the newest event", palette.HOLDS, rank=3)
 LOOKS = (FAILED, SINK, SOURCE, HOLDS)
+
+CRASHED = Look("crashed node", palette.CRASHED, 1.15, 8, 2.8, marker="x", rank=0)
+LEFT = Look("departed node", palette.LEFT, 0.8, 6, 2.8, marker="x", rank=0)
+ABSENT = Look("node that joins later", palette.OUTLINE, 1.0, 6, is_dashed=True, rank=0)
+DOWN_LOOKS = (FAILED, CRASHED, LEFT, ABSENT)  # why a node is down, see the column ``look`` of `failing`
 
 SUBSCRIPTIONS = Section(
     "Subscriptions", (("no.", "sequence", "number"), ("wants", "text", "word"), ("until", "value", "until"))
@@ -37,10 +44,13 @@ def node_layers(recorded: Recorded) -> list[Layer]:
     of one node.
     """
     columns, duration_us = recorded.columns, recorded.duration_us
+    down = failing(columns, duration_us, leaving(recorded.run.scenario))
+    crashes = crashing(down)
     subscriptions, subscription_texts = subscribed(columns, duration_us)
-    holder_table, notes = thinned(holding(columns, duration_us), MOST, "changes of holders of an event")
+    subscriptions = cut(subscriptions, crashes)
+    holder_table, notes = thinned(cut(holding(columns, duration_us), crashes), MOST, "changes of holders of an event")
     roles = [
-        (0, failing(columns, duration_us)),
+        (0, down),
         (1, subscriptions),
         (2, publishing(columns, duration_us)),
         (3, holder_table),
@@ -50,7 +60,12 @@ def node_layers(recorded: Recorded) -> list[Layer]:
         for name in ("node", "from_us", "until_us")
     }
     role_table["look"] = np.concatenate([np.full(len(layer_table["from_us"]), look) for look, layer_table in roles])
-    layers = [Layer("nodes", table(**role_table), LOOKS, "node", notes=notes)]
+    looks: tuple[Look, ...] = LOOKS
+    reasons = down["look"]
+    if reasons.any():
+        looks += DOWN_LOOKS[1:]
+        role_table["look"][: len(reasons)] = np.where(reasons > 0, len(LOOKS) - 1 + reasons, 0)
+    layers = [Layer("nodes", table(**role_table), looks, "node", notes=notes)]
     if len(subscriptions["from_us"]):
         layers.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=subscription_texts))
     filtered = filtering(recorded.run.scenario.protocol, duration_us)
@@ -114,18 +129,35 @@ def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     ), attribute_texts
 
 
-def failing(columns: Columns, duration_us: int) -> Table:
-    """Return a table of the intervals in which nodes were down."""
+def failing(columns: Columns, duration_us: int, left: Collection[tuple[int, int]] = ()) -> Table:
+    """Return a table of the intervals in which nodes were down; ``look`` is an index in `DOWN_LOOKS`.
+
+    ``left``: (node, time in µs) of the nodes that leave the network, see `leaving`.
+    """
     failure_rows = columns.where(event=("failed", "recovered"))
     is_failure = columns.says("event", failure_rows, "failed")
     opening_rows, until_us = opened(columns["node"][failure_rows], columns["time_us"][failure_rows], is_failure)
     failure_rows = failure_rows[opening_rows]
-    table_columns = {
-        "node": columns["node"][failure_rows],
-        "from_us": columns["time_us"][failure_rows],
-        "until_us": until_us,
-    }
-    return within(table(**table_columns), duration_us)
+    nodes, times_us = columns["node"][failure_rows], columns["time_us"][failure_rows]
+    look = np.zeros(len(failure_rows), np.int16)
+    for detail, reason in ((actions.CRASHED, CRASHED), (actions.ABSENT, ABSENT)):
+        look[columns.says("detail", failure_rows, detail)] = DOWN_LOOKS.index(reason)
+    if left:
+        has_left = np.array([key in left for key in zip(nodes.tolist(), times_us.tolist(), strict=True)], bool)
+        look[has_left] = DOWN_LOOKS.index(LEFT)
+    return within(table(node=nodes, from_us=times_us, until_us=until_us, look=look), duration_us)
+
+
+def crashing(down: Table) -> Table:
+    """Return the rows of `failing` about nodes that lose their memory."""
+    return select(down, down["look"] == DOWN_LOOKS.index(CRASHED))
+
+
+def leaving(scenario: Any) -> set[tuple[int, int]]:
+    """Return {(node, time in µs)} of the nodes that leave the network for good."""
+    leaves = [item for item in scenario.workload if isinstance(item, Leave)]
+    nodes = tuple(sorted(scenario.topology.nodes)) if leaves else ()
+    return {(node, round(item.start_s * 1e6)) for item in leaves for node in actions.select_nodes(item.at, nodes)}
 
 
 def publishing(columns: Columns, duration_us: int) -> Table:

@@ -22,6 +22,9 @@ HEARD = "#A8D5F2"
 HOLDS = "#F9DC9C"
 RANK_LOW, RANK_HIGH = "#D9CFEC", "#563B92"  # of a node that decodes: no packets, all packets
 FAILED = "#3A3F47"
+CRASHED = "#9C3D00"
+LEFT = "#9AA5B1"
+SEPARATED = "#F0E442"
 
 INTEREST = "#56B4E9"
 GRADIENT = "#2F6396"

@@ -2,22 +2,28 @@
 
     of_network(graph)                     the mimebundle of a topology: plain text, and HTML with the picture
     of_scenario(scenario)                 the mimebundle of a scenario, with the same parts
-    Picture(graph, workload=()).draw()    the picture alone, a `Drawing`
+    Picture(graph, workload=(), scenario=None).draw()    the picture alone, a `Drawing`
 
-A picture shows nodes, links by their quality, and the roles of nodes in a workload: sinks, sources, nodes with outages.
+A picture shows nodes, links by their quality, and the roles of nodes in a workload: sinks, sources, nodes that are down
+for a time. For a scenario, it also shows tracks of moving nodes, jammers, and the nodes that a partition separates.
 A large network is drawn as dots without links, and a note states this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from html import escape
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from workbench.sim.changes.arcs import tracks
+from workbench.sim.changes.items import Jam
 from workbench.views import caption, palette
+from workbench.views.changes import JAMMER, SEPARATED, TRACK
+from workbench.views.changing_layout import ChangingLayout, lay_out_scenario, list_vertices
 from workbench.views.drawing import Drawing
 from workbench.views.layers import Look
 from workbench.views.layout import Layout, thinned, whole
@@ -25,12 +31,14 @@ from workbench.views.legend import Sample, legend_drawing
 from workbench.views.marks import LINK, MOST_NAMES, PEN, WALL
 from workbench.views.nodes import FAILED, SINK, SOURCE
 from workbench.views.seeing import NODE_LOOK
-from workbench.views.still import Box, Scene
+from workbench.views.still import Box, Scene, draw_area, draw_tracks
 
 WIDTH, TALLEST = 400, 260  # px, the width of the picture and the greatest height of the map in it
 MOST_WITH_LINKS = 1500  # nodes; larger networks are drawn without links
 LINKS_PER_NODE = 4
 MOST_DOTS = 10_000
+MOST_TRACKS = 200
+FIRST_S = 0.001  # the part of a scenario whose links are drawn, if nodes move
 MOST_MARKS = 300  # sinks or sources that have their own mark among dots
 THINNEST, WIDEST = 0.7, 5.0  # px, a node's radius
 
@@ -52,7 +60,7 @@ def of_network(graph: nx.Graph, **_options: Any) -> dict[str, Any]:
 
 def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
     """Return the mimebundle of a scenario: plain text, and HTML with the picture."""
-    picture = Picture(scenario.topology, scenario.workload)
+    picture = Picture(scenario.topology, scenario.workload, scenario)
     details = " · ".join(
         caption_text for caption_text in (caption.workload(scenario), caption.conditions(scenario)) if caption_text
     )
@@ -63,6 +71,20 @@ def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
         "text/plain": repr(scenario),
         "text/html": f"{heading}{drawing}<p>{notes_html}<br>{next_step}</p>",
     }
+
+
+def _add_changes(plan: Layout, scenario: Any) -> Layout:
+    """Return a layout with the tracks and the jammers of a scenario, and with positions and links at the start."""
+    vertices = list_vertices(tracks(scenario), plan, round(scenario.duration_s * 1e6), [])
+    jammers_m = np.array([(item.x_m, item.y_m) for item in scenario.workload if isinstance(item, Jam)], float)
+    if vertices is None and not len(jammers_m):
+        return plan
+    columns: dict[str, Any] = {field.name: getattr(plan, field.name) for field in fields(plan)}
+    if vertices is not None:
+        # The links of the first instant, which are quicker to compute than those of the whole run.
+        start = lay_out_scenario(scenario.replace(duration_s=FIRST_S))
+        columns |= {"x_m": start.x_m, "y_m": start.y_m, "links": start.links}
+    return ChangingLayout(**columns, tracks=vertices, marked_m=jammers_m.reshape(-1, 2))
 
 
 def _notes_html(picture: Picture) -> str:
@@ -104,20 +126,25 @@ class Picture(Scene):
     that are estimated.
     """
 
-    def __init__(self, graph: nx.Graph, workload: Iterable[Any] = ()) -> None:
+    def __init__(self, graph: nx.Graph, workload: Iterable[Any] = (), scenario: Any = None) -> None:
         self.is_map = len(graph) > MOST_WITH_LINKS
         plan = whole(graph)
         self.sentence = _summarize(graph, plan)
+        plan = plan if scenario is None else _add_changes(plan, scenario)
+        self.duration_us = round(scenario.duration_s * 1e6) if scenario is not None else 0
         super().__init__(thinned(plan, 0 if self.is_map else LINKS_PER_NODE), WIDTH, TALLEST)
         self.title = caption.nodes(graph)
         self.node = float(np.clip(0.15 * self.plan.spacing_m * self.scale, THINNEST, WIDEST))
         self.notes = list(self.plan.notes)
         self.entries: list[Sample] = []
+        workload = list(workload)
         self.roles = self._find_roles(workload)
+        self.jammers = [item for item in workload if isinstance(item, Jam)]
 
     def draw(self) -> Drawing:
         """Return the map with its legend below."""
         self._draw_links()
+        change_entries = self._draw_changes()
         marked_nodes = np.union1d(self.roles[SOURCE], self.roles[SINK])
         self._draw_plain_nodes(np.setdiff1d(np.arange(len(self.plan.ids)), marked_nodes))
         for look in (SOURCE, SINK):
@@ -127,28 +154,50 @@ class Picture(Scene):
         self._draw_scale_bar()
         page = Drawing(self.width, self.height, title=self.title)
         page.add(self.drawing, 0, 0)
-        legend = legend_drawing([*self.entries, *self._link_entries()], self.width)
+        legend = legend_drawing([*self.entries, *change_entries, *self._link_entries()], self.width)
         page.add(legend, 0, page.height)
         page.height += legend.height
         return page
 
     def _find_roles(self, workload: Iterable[Any]) -> dict[Look, np.ndarray]:
-        """Return {look: indices of its nodes} for sinks, for sources that are not sinks, and for nodes with outages.
+        """Return {look: indices of its nodes}: sinks, sources that are not sinks, nodes with outages, separated nodes.
 
         A look (`layers.Look`) is the style in which these nodes are drawn.
         """
-        by_kind = {"subscribe": SINK, "publish": SOURCE, "outage": OFF}
-        nodes_of_look: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
+        # The nodes of a reinforcement are sinks anyway.
+        by_kind = {"subscribe": SINK, "reinforce": SINK, "publish": SOURCE, "partition": SEPARATED}
+        by_kind |= dict.fromkeys(("outage", "crash", "join", "leave"), OFF)
+        nodes_of_look: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: [], SEPARATED: []}
         for item in workload:
-            item_nodes = self.plan.ids.tolist() if isinstance(item.at, str) else item.at
-            # The nodes of a reinforcement are sinks anyway.
-            nodes_of_look[by_kind.get(type(item).__name__.lower(), SINK)] += item_nodes
+            look = by_kind.get(type(item).__name__.lower())
+            if look is not None:
+                nodes_of_look[look] += self.plan.ids.tolist() if isinstance(item.at, str) else item.at
         node_indices = {
             look: np.unique(self.plan.indices(np.array(node_list, np.int64)))
             for look, node_list in nodes_of_look.items()
         }
         node_indices[SOURCE] = np.setdiff1d(node_indices[SOURCE], node_indices[SINK])
         return node_indices
+
+    def _draw_changes(self) -> list[Sample]:
+        """Draw jammers, tracks, and discs under the nodes that a partition separates; return entries of the legend."""
+        entries = []
+        for item in self.jammers:
+            draw_area(self, (item.x_m, item.y_m), item.radius_m, JAMMER)
+        tracks = self.plan.tracks if isinstance(self.plan, ChangingLayout) else None
+        if tracks is not None:
+            numbers = np.arange(len(tracks.nodes))
+            if len(numbers) > MOST_TRACKS:
+                self.notes.append(f"Of {len(numbers):,} tracks {MOST_TRACKS} are drawn.")
+                numbers = numbers[np.linspace(0, len(numbers) - 1, MOST_TRACKS).astype(np.int64)]
+            draw_tracks(self, tracks, numbers, 0, self.duration_us, TRACK)
+            entries.append(Sample("track", TRACK))
+        separated = self.roles[SEPARATED]
+        if len(separated):
+            radius = max(SEPARATED.size * self.node, PEN * SEPARATED.least / 2)
+            self.drawing.circles(self._positions_of(separated), radius, fill=SEPARATED.colour, opacity=SEPARATED.alpha)
+            entries.append(Sample("disc", SEPARATED))
+        return entries + ([Sample("area", JAMMER)] if self.jammers else [])
 
     def _positions_of(self, node_indices: np.ndarray) -> np.ndarray:
         return np.stack([self.x[node_indices], self.y[node_indices]], axis=1)

@@ -8,17 +8,20 @@ LayerBuilder(run, event)   builds a preview quickly, without message paths and t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from workbench.sim.rows import Columns
 from workbench.views import palette
+from workbench.views.changes import change_layers
+from workbench.views.changing_layout import lay_out_scenario
 from workbench.views.event import Event, of_event
 from workbench.views.frames import clock_of, frame_layers, sent_frames
 from workbench.views.layers import NO_PATHS, Curves, Layer, Look, MessagePaths, Recorded, RunView
-from workbench.views.layout import lay_out
-from workbench.views.nodes import node_layers
+from workbench.views.nodes import crashing, failing, node_layers
 from workbench.views.paths import followed
 from workbench.views.protocols import layers_of, message_colours, quiet_messages
+from workbench.views.spans import cut
 
 # The look of a node without a row in any layer.
 NODE_LOOK = Look("node", palette.NODE)
@@ -47,10 +50,11 @@ class LayerBuilder:
         columns, protocol = of_event(self._trace, event), run.scenario.protocol
         duration_us = round(run.scenario.duration_s * 1e6)
         self._sent = sent_frames(columns, duration_us)
-        plan, clock = lay_out(run.scenario.topology), clock_of(self._sent, duration_us)
+        plan, clock = lay_out_scenario(run.scenario), clock_of(self._sent, duration_us)
         self._recorded = Recorded(run, columns, plan, clock, message_colours(protocol))
         self._items = list(layers_of(protocol)(self._recorded))
-        self._nodes = node_layers(self._recorded)
+        self._nodes = [*node_layers(self._recorded), *change_layers(self._recorded)]
+        self._crashes = crashing(failing(columns, duration_us))
         self._paths = next((item for item in self._items if isinstance(item, MessagePaths)), None)
 
     def preview(self) -> RunView:
@@ -64,11 +68,17 @@ class LayerBuilder:
             return self._make_view(self._paths, [])
         return self._make_view(*followed(self._recorded, self._sent))
 
+    def _forget(self, layer: Layer) -> Layer:
+        """Return a layer of the protocol without the state that nodes lost when they crashed."""
+        if layer.of_path or "node" not in layer.table or not len(self._crashes["node"]):
+            return layer
+        return replace(layer, table=cut(layer.table, self._crashes))
+
     def _make_view(self, paths: MessagePaths, path_layers: list[Layer]) -> RunView:
         plan, quiet = self._recorded.plan, quiet_messages(self._run.scenario.protocol)
         shown_layers = [
             *self._nodes,
-            *(item for item in self._items if isinstance(item, Layer)),
+            *(self._forget(item) for item in self._items if isinstance(item, Layer)),
             *path_layers,
             *frame_layers(self._recorded, self._sent, paths, quiet),
         ]

@@ -5,6 +5,7 @@
     opened(keys, times, is_opening)  intervals that some rows open and others close
     overlaps(...)                    where rows overlap with other intervals of the same key
     without(table, outages)          the intervals of nodes, without the times when the node was down
+    cut(table, events)               the intervals of nodes, cut at the next event of the node
     within(table, duration_us)       intervals cut at the end of the run
     thinned(table, most, plural)     every n-th row, and a sentence about the omitted rows
     sampled(is_vital, most)          every n-th row, and more of the important rows
@@ -163,6 +164,30 @@ def without(table: Table, outages: Table) -> Table:
     }
     all_rows = {name: np.concatenate([table[name][~has_outages], divided_table[name]]) for name in table}
     return select(all_rows, argsort(all_rows["from_us"]))
+
+
+def cut(table: Table, events: Table) -> Table:
+    """Return the table with each interval cut at the next event of its node after the interval's begin.
+
+    ``events``: a table with the columns node and from_us, such as the times at which nodes lose their memory.
+    """
+    if not len(events["node"]):
+        return table
+    count = len(table["node"])
+    keys = np.concatenate([table["node"], events["node"]])
+    times_us = np.concatenate([table["from_us"], events["from_us"]])
+    # An event at the begin of an interval comes before it.
+    is_row = np.arange(len(keys)) < count
+    order = np.lexsort((is_row, times_us, keys))
+    keys, is_event = keys[order], ~is_row[order]
+    following = np.where(is_event, times_us[order], FOREVER_US)[::-1]
+    # From the last entry of a node to its first: the time of the nearest event after each entry.
+    position = np.arange(len(keys))
+    is_start = np.append(True, keys[::-1][1:] != keys[::-1][:-1])
+    nearest = np.maximum.accumulate(np.where(is_event[::-1] | is_start, position, 0))
+    next_us = np.empty(len(keys), np.int64)
+    next_us[order[::-1]] = following[nearest]
+    return table | {"until_us": np.minimum(table["until_us"], next_us[:count])}
 
 
 def within(table: Table, duration_us: int) -> Table:

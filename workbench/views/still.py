@@ -6,16 +6,21 @@ Scene(plan, width)    the base class; `marks.LayerScene` draws a run's layers on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from workbench.views import caption, palette
+from workbench.views.changing_layout import TrackVertices
 from workbench.views.drawing import Drawing, text_width
+from workbench.views.layers import Look
 from workbench.views.layout import Layout
 from workbench.views.legend import MARGIN, SMALL
 
 TALLEST = 580
 LINK_SHADES = 12
+AREA_CORNERS = 120
+LEAST_GAP = 10.0  # px between two dots on a track
 OVER_A_NAME = 50.0  # penalty for writing over another name
 Box = tuple[float, float, float, float]
 
@@ -35,6 +40,7 @@ class Scene:
         self.scale = min((width - 4 * MARGIN) / (x1 - x0), tallest / (y1 - y0))
         left, top = (width - self.scale * (x1 - x0)) / 2, 1.4 * MARGIN
         self.height = self.scale * (y1 - y0) + 2 * top + 14
+        self._corner = left - self.scale * x0, top + self.scale * y1
         self.x = left + self.scale * (plan.x_m - x0)
         self.y = top + self.scale * (y1 - plan.y_m)
         corner, flip = np.array([left - self.scale * x0, top + self.scale * y1] * 2), np.array([1, -1, 1, -1])
@@ -44,6 +50,10 @@ class Scene:
         self._band = np.zeros((0, 2))  # copy of ``band`` as an array
         self.drawing = Drawing(width, self.height)
 
+    def to_px(self, x_m: np.ndarray, y_m: np.ndarray) -> np.ndarray:
+        """Return the positions in px, shape (points, 2), of points given in m, each of shape (points,)."""
+        return np.stack([self._corner[0] + self.scale * x_m, self._corner[1] - self.scale * y_m], axis=1)
+
     def _between(self, a: int, b: int, share: float) -> tuple[float, float]:
         return self.x[a] + share * (self.x[b] - self.x[a]), self.y[a] + share * (self.y[b] - self.y[a])
 
@@ -51,13 +61,16 @@ class Scene:
         """Draw links and walls. Better links are darker and thicker."""
         links = self.plan.links
         shade = np.rint(LINK_SHADES * np.maximum(links["pdr_ab"], links["pdr_ba"]))
+        is_silent = (links["pdr_ab"] <= 0) & (links["pdr_ba"] <= 0)
         a, b = links["a"], links["b"]
         ends = np.stack([self.x[a], self.y[a], self.x[b], self.y[b]], axis=1)
         width_factor = 0.6 if self.node < 3 else 1.0
         for level in np.unique(shade).tolist():
             pdr = level / LINK_SHADES
             line_style = {"colour": palette.link_colour(pdr), "width": width_factor * (0.4 + 0.5 * pdr)}
-            self.drawing.segments(ends[shade == level], **line_style)
+            self.drawing.segments(ends[(shade == level) & ~is_silent], **line_style)
+        # In a network that changes, a link may lose all frames for a time.
+        self.drawing.segments(ends[is_silent], colour=palette.LINK_GOOD, width=0.5 * width_factor, dash=(2.0, 3.0))
         self.drawing.segments(self.walls, colour=palette.WALL, width=2)
 
     def _draw_scale_bar(self) -> None:
@@ -129,3 +142,46 @@ class Scene:
             box, x, y = boxes[best_index]
             taken.append(box)
             self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=bold)
+
+
+def draw_tracks(
+    scene: Scene, tracks: TrackVertices, numbers: np.ndarray, time_us: int, duration_us: int, look: Look
+) -> None:
+    """Draw tracks on the map of a scene: the part before ``time_us`` solid, the part after it dashed.
+
+    numbers: indices of the nodes in ``tracks.nodes``. A long track is drawn only around ``time_us``, see
+    `TrackVertices.window_us`.
+    """
+    window_us = tracks.window_us if tracks.window_us is not None else duration_us
+    low_us, high_us = max(time_us - window_us, 0), min(time_us + window_us, duration_us)
+    style: dict[str, Any] = {"colour": look.colour, "width": 0.8 * look.least, "opacity": look.alpha}
+    dots = []
+    for number in numbers.tolist():
+        for part, dash in (((low_us, time_us), ()), ((time_us, high_us), (3.0, 3.0))):
+            _, x_m, y_m = tracks.piece(number, *part)
+            points = scene.to_px(x_m, y_m)
+            scene.drawing.segments(np.concatenate([points[:-1], points[1:]], axis=1), dash=dash, **style)
+            dots.append(_spaced(points[1:-1]))
+    if dots:
+        scene.drawing.markers("circle", np.concatenate(dots), 1.6, look.colour, None, 0, look.alpha)
+
+
+def _spaced(points: np.ndarray) -> np.ndarray:
+    """Return the points without those that are nearer than `LEAST_GAP` px to the last point before that remains."""
+    kept: list[int] = []
+    for index, point in enumerate(points.tolist()):
+        if not kept or float(np.hypot(*(points[kept[-1]] - point))) >= LEAST_GAP:
+            kept.append(index)
+    return points[kept]
+
+
+def draw_area(scene: Scene, center_m: tuple[float, float], radius_m: float, look: Look) -> None:
+    """Draw an area, such as the reach of a jammer: a pale disc with a diamond in its center."""
+    center = scene.to_px(*(np.array([axis]) for axis in center_m))
+    angles = np.linspace(0, 2 * np.pi, AREA_CORNERS, endpoint=False)
+    corners = center + scene.scale * radius_m * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    corners = np.clip(corners, 0, [scene.width, scene.height])
+    scene.drawing.polygons(corners[None], fill=look.colour, opacity=look.alpha)
+    rim = np.concatenate([corners, np.roll(corners, -1, axis=0)], axis=1)[::2]
+    scene.drawing.segments(rim, colour=look.colour, width=0.8, opacity=0.5)
+    scene.drawing.markers("diamond", center, 0.5 * look.least, look.colour, palette.BACKGROUND, 1.0)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields as fields_of
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from workbench.protocols.protocol import Protocol
 from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Item
 from workbench.topology.graphs import is_number
+from workbench.widgets.workload.items import named_nodes, with_radius, without_nodes
 
 MOST_STEPS = 200
 _ONE_GESTURE_S = 1.0  # changes of one number at shorter intervals are one step
@@ -145,6 +146,8 @@ def _apply_fields(state: State, fields: dict[str, Any]) -> State:
     beside = fields.pop("beside", state.beside)
     nodes = set(fields.get("topology", state.scenario.topology))
     composed = tuple(fields.get("workload", state.workload))
+    if "topology" in fields and isinstance(fields["topology"], nx.Graph):
+        composed = with_radius(composed, fields["topology"], state.scenario.topology)
     if "topology" in fields or "workload" in fields:
         # Any other node that is not in the network remains, so that the scenario raises an error for it.
         fields["workload"] = without_nodes(composed, named_nodes(state.workload) - nodes)
@@ -213,31 +216,13 @@ def _values_inside(value: Any) -> Mapping[Any, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def named_nodes(items: Iterable[Item]) -> set[int]:
-    """Return all nodes that items of a workload name by number. An item at "all" nodes adds none."""
-    return {node for item in items if not isinstance(item.at, str) for node in item.at}
-
-
-def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
-    """Return the items of a workload with ``nodes`` removed. Items that had only such nodes are left out."""
-    remaining_items = []
-    for item in items:
-        if isinstance(item.at, str):
-            remaining_items.append(item)
-            continue
-        remaining_nodes = tuple(node for node in item.at if node not in nodes)
-        if remaining_nodes:
-            remaining_items.append(item if remaining_nodes == item.at else replace(item, at=remaining_nodes))
-    return tuple(remaining_items)
-
-
 def within(protocol: Protocol, nodes: set[int]) -> Protocol:
     """Return a copy of the protocol whose settings refer only to ``nodes``, the nodes of the network.
 
     A setting that loses all its nodes gets the node with the lowest number.
     """
     settings = dict(protocol.settings)
-    for name, named_nodes in protocol.named_nodes().items():
-        remaining_nodes = tuple(node for node in named_nodes if node in nodes)
+    for name, set_nodes in protocol.named_nodes().items():
+        remaining_nodes = tuple(node for node in set_nodes if node in nodes)
         settings[name] = remaining_nodes or (min(nodes, default=0),)
     return protocol if settings == protocol.settings else type(protocol).public_class()(**settings)

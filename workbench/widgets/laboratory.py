@@ -21,7 +21,7 @@ from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.notice import notebook_kernel
 from workbench.protocols.protocol import Protocol
-from workbench.sim.changes.items import Outage
+from workbench.sim.changes.items import Crash, Join, Leave, Outage
 from workbench.sim.file_format import known_protocols, protocol_from_dict
 from workbench.sim.radios import cc2420
 from workbench.sim.run import Run
@@ -48,6 +48,7 @@ from workbench.widgets.sweep import SweepPanel
 from workbench.widgets.take_away import TakeAway
 from workbench.widgets.why_not import WhyNot
 from workbench.widgets.workload import Workload
+from workbench.widgets.workload.overlay import overlay_of
 
 LARGEST = 2000  # nodes; larger networks run only on request, not at every change
 _ALONE = "nothing"
@@ -63,7 +64,17 @@ _CLOSING_S = 5.0  # a cancelled run ends at its next progress check
 # When the list of players is sent again to a page that has not shown one: seconds after the run, then after each other.
 _RESEND_S = (1, 2, 4, 8, 16, 32)
 # Action of the map's buttons -> kind of item in the workload.
-_KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "publish": "publish", "fail": "outage"}
+_KINDS = {
+    "sink": "subscribe",
+    "subscribe": "subscribe",
+    "source": "publish",
+    "publish": "publish",
+    "fail": "outage",
+    "crash": "crash",
+    "join": "join",
+    "leave": "leave",
+    "partition": "partition",
+}
 _open: dict[str, Lab] = {}
 
 
@@ -347,6 +358,7 @@ class Lab(widgets.VBox):
         for form in (self._network.sources, self._protocol, self._radio):
             form.observe(self._open_sweep, "varied")
         self._network.observe(self._toggle_role, "asked")
+        self._network.observe(self._apply_overlay_edit, "overlay_edit")
         self._network.observe(lambda change: self._share_selected_nodes(tuple(change.new)), "picked")
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
         self._panel.observe(self._show_live, "live")
@@ -390,9 +402,12 @@ class Lab(widgets.VBox):
             ):
                 if panel.value is not value and panel.value != value:
                     panel.value = value
-            self._workload.nodes = self._filters.nodes = tuple(sorted(scenario.topology))
+            with self._workload.hold_trait_notifications():
+                self._workload.nodes = self._filters.nodes = tuple(sorted(scenario.topology))
+                self._workload.network, self._workload.duration_s = scenario.topology, scenario.duration_s
             self._workload.protocol = scenario.protocol
             self._network.marks = roles(scenario)
+            self._network.overlay = overlay_of(state.workload)
             self._offer_selected_node(scenario.protocol)
             name = _ALONE if beside is None else type(beside).public_class().__name__
             # A protocol is not offered beside itself, unless it is there with other settings.
@@ -441,8 +456,23 @@ class Lab(widgets.VBox):
         """
         press = change.new
         if press:
-            time_s = self._players.selection.get("time_s")
-            self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), time_s)
+            self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), self._present_s())
+
+    def _present_s(self) -> float | None:
+        """Return the time that the player shows in s, rounded to 10 ms, or None before the first run."""
+        time_s = self._players.selection.get("time_s")
+        return None if time_s is None else round(time_s, 2)
+
+    def _apply_overlay_edit(self, change: Any) -> None:
+        """Add, move or remove a waypoint or a jammer, as the user did on the map."""
+        edit = change.new
+        place_m = (edit["x_m"], edit["y_m"]) if "x_m" in edit else (0.0, 0.0)
+        if edit["do"] == "add":
+            self._workload.add_waypoint(edit["nodes"], place_m, self._present_s())
+        elif edit["do"] == "move":
+            self._workload.move_point(edit["item"], edit["point"], place_m)
+        else:
+            self._workload.erase_point(edit["item"], edit["point"])
 
     def _open_sweep(self, change: Any) -> None:
         """Open the panel for sweeps, and select the parameter whose button in a form the user pressed.
@@ -540,13 +570,13 @@ class Lab(widgets.VBox):
 
 
 def roles(scenario: Scenario) -> dict[Any, str]:
-    """Return {node: role} for all nodes with a role: "sink", "source" or "down" (failing at some time).
+    """Return {node: role} for all nodes with a role: "sink", "source" or "down" (not in the network at some time).
 
     If a node has several roles, "down" takes precedence over "sink", and "sink" over "source".
     """
     role_of_node: dict[Any, str] = {}
-    for kind, role in ((Publish, "source"), (Subscribe, "sink"), (Outage, "down")):
+    for kinds, role in ((Publish, "source"), (Subscribe, "sink"), (Outage | Crash | Join | Leave, "down")):
         for item in scenario.workload:
-            if isinstance(item, kind):
+            if isinstance(item, kinds):
                 role_of_node.update(dict.fromkeys(scenario.topology if isinstance(item.at, str) else item.at, role))
     return role_of_node

@@ -150,6 +150,30 @@ def graph_of_all_arcs(scenario: Any) -> nx.DiGraph:
     return _graph_of_all_arcs(scenario)
 
 
+def noise_intervals(changes: LinkChanges, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (first, intervals_us): the intervals in which jammers disturb each of the ``nodes`` nodes, ascending.
+
+    Those of node i are rows ``first[i]`` to ``first[i + 1] - 1`` of ``intervals_us`` (k, 2) int64: [begin, end) in µs.
+    They are disjoint, also if several jammers disturb a node.
+    """
+    rows = changes.rows[(changes.rows["kind"] == JAM) | (changes.rows["kind"] == JAM_END)]
+    rows = rows[np.argsort(rows["subject"], kind="stable")]
+    is_begin = rows["kind"] == JAM
+    is_first = np.diff(rows["subject"], prepend=-1) != 0
+    steps = np.where(is_begin, 1, -1)
+    totals = np.cumsum(steps)
+    earlier_nodes = (totals - steps)[is_first]
+    jammers = totals - np.repeat(earlier_nodes, np.diff(np.append(np.flatnonzero(is_first), len(rows))))
+    is_opening = is_begin & (jammers == 1)
+    is_closing = ~is_begin & (jammers == 0)
+    begins = rows[is_opening]
+    ends_us = np.full(len(begins), _NEVER_US)
+    interval = np.cumsum(is_opening) - 1
+    ends_us[interval[is_closing]] = rows["time_us"][is_closing]
+    first = np.searchsorted(begins["subject"], np.arange(nodes + 1))
+    return first, np.ascontiguousarray(np.column_stack((begins["time_us"], ends_us)))
+
+
 class _Builder:
     """A builder of the link changes of one scenario."""
 
@@ -163,6 +187,7 @@ class _Builder:
         self.tracks = {self.index([node])[0]: track for node, track in tracks(scenario).items()}
         self.moving = np.zeros(self.count, np.bool_)
         self.moving[list(self.tracks)] = True
+        self.steps_us: dict[int, int] = {}  # of nodes that move, by index
         self.step_times_us = self._list_step_times()
 
     def index(self, nodes: Iterable[int]) -> list[int]:
@@ -241,6 +266,7 @@ class _Builder:
                 continue
             step_us = round(item.step_s * 1_000_000)
             nodes = select_nodes(item.at, tuple(self.addresses.tolist()))
+            self.steps_us |= dict.fromkeys(self.index(nodes), step_us)
             last_us = max(int(self.tracks[index].times_us[-1]) for index in self.index(nodes))
             times.append(np.arange(0, min(last_us + step_us, self.duration_us), step_us))
         return np.unique(np.concatenate(times))
@@ -248,7 +274,11 @@ class _Builder:
     def _list_positions(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (time in µs, positions of all nodes (n, 2)) for each step of the movement."""
         moving = sorted(self.tracks)
-        paths_m = [positions(self.tracks[index], self.step_times_us) for index in moving]
+        paths_m = []
+        for index in moving:
+            # Between its own steps a node stays where its links are.
+            last_step_us = self.step_times_us // self.steps_us[index] * self.steps_us[index]
+            paths_m.append(positions(self.tracks[index], last_step_us))
         positions_m = self.places_m.copy()
         for step, time_us in enumerate(self.step_times_us.tolist()):
             if moving:

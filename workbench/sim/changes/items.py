@@ -358,3 +358,12 @@ def count_absent(items: Iterable[Any], nodes: tuple[int, ...]) -> dict[int, int]
             for node in select_nodes(item.at, nodes):
                 absent[node] = absent.get(node, 0) + 1
     return absent
+
+
+def list_change_times(items: Iterable[Any]) -> list[int]:
+    """Return the times in µs at which items divide or merge the network, or begin or end to jam it."""
+    times_s = []
+    for item in items:
+        if isinstance(item, Partition | Jam):
+            times_s += [item.start_s] if item.stop_s is None else [item.start_s, item.stop_s]
+    return [to_us(time_s) for time_s in times_s]

@@ -32,9 +32,12 @@ def plan_beacon(core, i, earlier, now):
     """Schedule the next beacon of node ``i``; ``earlier`` is the number of its beacons so far."""
     half_us = half_interval_us(earlier, core.longest_beacon_us)
     frame = take_frame(core)
+    boot = core.boots[i]
     core.frames[frame].sender = i
     core.frames[frame].header = earlier
-    push(core, frame, now + half_us + below(core.beacons[i].key, earlier, half_us), BEACON)
+    core.frames[frame].outage = boot  # beacons that were planned before a restart are not sent
+    random_us = below(core.beacons[i].key, boot * NUMBERS + earlier, half_us)
+    push(core, frame, now + half_us + random_us, BEACON)
 
 
 @compiled

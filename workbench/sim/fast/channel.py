@@ -316,7 +316,7 @@ def loss_reason(core, arc, frame, finish):
     if core.down[i]:
         return Reason.DOWN
     frame_entry = core.frames[frame]
-    if core.varies and core.jammed_until[i] > _find_copy_start(core, frame, i):
+    if core.varies and _is_jammed(core, frame, i, finish):
         return Reason.JAMMED
     if core.loses and core.ratios[arc] < 1.0:
         fragments = count_fragments(core.messages[frame_entry.message].size_B, core.max_frame_B)
@@ -332,11 +332,26 @@ def loss_reason(core, arc, frame, finish):
 
 
 @compiled
-def _find_copy_start(core, frame, i):
-    """Return the time in µs at which the frame begins, or its copy that node ``i`` gets with low-power listening."""
-    if not core.wake_interval_us:
-        return core.frames[frame].start
-    return _find_copy_end(core, frame, i) - core.messages[core.frames[frame].message].airtime_us
+def _is_jammed(core, frame, i, finish):
+    """Return whether a jammer disturbed node ``i`` while the frame, or the copy that it gets, was in the air.
+
+    ``finish``: the end of the frame's airtime in µs.
+    """
+    first, high = core.first_noise[i], core.first_noise[i + 1]
+    low = first
+    if low == high:
+        return False
+    start_us = core.frames[frame].start
+    if core.wake_interval_us:
+        finish = _find_copy_end(core, frame, i)
+        start_us = finish - core.messages[core.frames[frame].message].airtime_us
+    while low < high:
+        middle = (low + high) >> 1
+        if core.noise_us[middle, 0] < finish:
+            low = middle + 1
+        else:
+            high = middle
+    return low > first and core.noise_us[low - 1, 1] > start_us
 
 
 @compiled

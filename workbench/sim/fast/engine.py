@@ -17,7 +17,7 @@ from workbench.protocols.protocol import Protocol
 from workbench.sim import engine as reference
 from workbench.sim import trace, workload
 from workbench.sim.capture import strengths_ddB, threshold_ddB
-from workbench.sim.changes.arcs import CHANGE, LinkChanges
+from workbench.sim.changes.arcs import CHANGE, LinkChanges, noise_intervals
 from workbench.sim.changes.items import Join, count_absent
 from workbench.sim.channel import ACKNOWLEDGEMENT_B
 from workbench.sim.fast import NoFastTwinError, code_cache
@@ -342,13 +342,17 @@ def _make_radio_fields(setup: Setup, seed: int, airtime_us: int, changes: LinkCh
     if radio.capture_dB:
         strengths_ddB = _compute_strengths(network) if changes is None else changes.strengths_ddB.copy()
     shortest_us, longest_us = _jitter_us(radio)
+    first_noise, noise_us = np.zeros(1, np.int64), np.zeros((0, 2), np.int64)
+    if changes is not None:
+        first_noise, noise_us = noise_intervals(changes, len(network.addresses))
     return {
         "ratios": ratios,
         "arc_keys": _make_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
         "varies": changes is not None,
         "changes": np.zeros(0, CHANGE) if changes is None else changes.rows,
         "jammers": np.zeros(1 if changes is None else len(network.addresses), np.int32),
-        "jammed_until": np.full(1 if changes is None else len(network.addresses), -1, np.int64),
+        "first_noise": first_noise,
+        "noise_us": noise_us,
         "collisions": radio.collisions,
         "csma": radio.senses_carrier,
         "loses": loses,

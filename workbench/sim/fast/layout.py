@@ -282,7 +282,8 @@ Core = namedtuple(
         "varies",
         "changes",
         "jammers",
-        "jammed_until",
+        "first_noise",
+        "noise_us",
         # The radio.
         "duration_us",
         "traces",

@@ -387,7 +387,7 @@ def _make_report_links(link_quality: Callable | None, report_link: Callable) -> 
     @compiled
     def report_links(core, state, i, now, is_start):
         if core.learns:
-            if is_start and core.boots[i] == 0:
+            if is_start:
                 plan_beacon(core, i, 0, now)
             return
         for inbound_index in range(core.inbound_first[i], core.inbound_first[i + 1]):
@@ -439,8 +439,9 @@ def _make_beacon(link_quality: Callable | None) -> Any:
     @hot
     def beacon(core, entry, now):
         i, earlier_beacons = np.int64(core.frames[entry].sender), core.frames[entry].header
+        is_of_this_start = core.frames[entry].outage == core.boots[i]
         free_frame(core, entry)
-        if now < core.duration_us:
+        if now < core.duration_us and is_of_this_start:
             send_beacon(core, i, earlier_beacons, now)
             plan_beacon(core, i, earlier_beacons + 1, now)
 
@@ -497,11 +498,8 @@ def _make_change(report_link: Callable, wakes: bool) -> Any:
                     plan_wake(core, i, now)
         elif row.kind == JAM:
             core.jammers[subject] += 1
-            core.jammed_until[subject] = NEVER
         else:
             core.jammers[subject] -= 1
-            if core.jammers[subject] == 0:
-                core.jammed_until[subject] = now
 
     return change
 

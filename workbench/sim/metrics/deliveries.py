@@ -123,7 +123,7 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         latencies_us,
         _compute_stretch(delivered_messages.hops, shortest),
         progress,
-        change_times_us(rows),
+        change_times_us(rows, scenario.workload),
     )
 
 

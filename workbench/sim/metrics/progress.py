@@ -12,11 +12,13 @@ Theory of operation
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.sim.changes.items import list_change_times
 from workbench.sim.rows import Columns
 
 NOT_A_NUMBER = float("nan")
@@ -43,7 +45,7 @@ class Progress(NamedTuple):
     def times(self, changes_us: np.ndarray) -> dict[str, float]:
         """Return the metrics time_to_first_s, time_to_steady_s and recovery_s, which `workbench.sim.metrics` defines.
 
-        ``changes_us``: times at which nodes failed or recovered, ascending. A time is infinite if the delivery never
+        ``changes_us``: times at which the network changed, ascending. A time is infinite if the delivery never
         begins or never gets steady, and NaN if nothing is expected.
         """
         expected_indices = np.flatnonzero(self.expected)
@@ -95,9 +97,14 @@ def first_steady(expected: np.ndarray, delivered: np.ndarray) -> int | None:
     return int(bad[-1]) + 1 if len(bad) else 0
 
 
-def change_times_us(rows: Columns) -> np.ndarray:
-    """Return the times at which nodes failed or recovered, ascending, each once."""
-    return np.unique(np.concatenate([rows.columns(event, "time_us")[0] for event in ("failed", "recovered")]))
+def change_times_us(rows: Columns, items: Iterable[Any]) -> np.ndarray:
+    """Return the times at which the network changed, ascending, each once.
+
+    They are the times at which nodes failed or recovered, partitions and merges, and the begin and end of jamming.
+    ``items``: the workload.
+    """
+    times_us = [rows.columns(event, "time_us")[0] for event in ("failed", "recovered")]
+    return np.unique(np.concatenate([*times_us, np.array(list_change_times(items), np.int64)]))
 
 
 def timeliness(latencies_us: np.ndarray, expected: int) -> dict[str, float]:

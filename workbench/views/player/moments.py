@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from workbench.columns import argsort, mark_first, row_keys
+from workbench.sim.actions import ABSENT
 from workbench.sim.rows import Columns
 
 # Event in the trace -> the text about its first row. The braces are for the row's node.
@@ -19,28 +22,49 @@ FIRST = {
 MOST = 60  # moments of each kind that is not in `FIRST`
 
 
-def moments_of(columns: Columns) -> list[tuple[float, str]]:
+FAILURES = {"crashed": "node {} crashes"}  # details of rows "failed" of the trace
+RECOVERIES = {"restarted": "node {} starts again", "joined": "node {} joins"}
+
+
+def moments_of(columns: Columns, changes: Iterable[tuple[int, str]] = ()) -> list[tuple[float, str]]:
     """Return (time in s, text) for each moment, in order of time.
 
     Moments are the first row of each kind of trace row in `FIRST`, failures and recoveries of nodes, and the first
     delivery after each failure. A delivery is also a moment if it came over another last hop than the previous delivery
     from the same publisher to the same node.
+
+    ``changes``: (time in µs, sentence) of further moments.
     """
     moments = [(event_rows[0], text) for event, text in FIRST.items() if len(event_rows := columns.where(event=event))]
     delivery_rows = columns.where(event="delivered")
-    for row in columns.where(event="failed")[:MOST].tolist():
-        moments.append((row, "node {} fails"))
+    for row, detail in _with_details(columns, "failed"):
+        moments.append((row, FAILURES.get(detail, "node {} fails")))
         next_delivery = np.searchsorted(delivery_rows, row)
         if next_delivery < len(delivery_rows):
             moments.append((delivery_rows[next_delivery], "first delivery after the failure, at node {}"))
-    moments += [(row, "node {} is back") for row in columns.where(event="recovered")[:MOST].tolist()]
+    moments += [(row, RECOVERIES.get(detail, "node {} is back")) for row, detail in _with_details(columns, "recovered")]
     moments += [
         (row, "another path: node {} is reached by another neighbor") for row in _path_changes(columns, delivery_rows)
     ]
     texts_by_time: dict[int, list[str]] = {}  # by time in µs
     for row, text in sorted(moments):
         texts_by_time.setdefault(int(columns["time_us"][row]), []).append(text.format(int(columns["node"][row])))
-    return [(time_us / 1e6, "; ".join(dict.fromkeys(of_time))) for time_us, of_time in texts_by_time.items() if time_us]
+    for time_us, text in changes:
+        texts_by_time.setdefault(time_us, []).insert(0, text)
+    return [
+        (time_us / 1e6, "; ".join(dict.fromkeys(of_time)))
+        for time_us, of_time in sorted(texts_by_time.items())
+        if time_us
+    ]
+
+
+def _with_details(columns: Columns, event: str) -> list[tuple[int, str]]:
+    """Return (row, detail) of the first rows of an event, at most `MOST`, without nodes that join later."""
+    rows = columns.where(event=event)
+    details = columns.text("detail", rows)
+    return [(row, detail) for row, detail in zip(rows.tolist(), details.tolist(), strict=True) if detail != ABSENT][
+        :MOST
+    ]
 
 
 def _path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:

@@ -25,9 +25,11 @@ import numpy as np
 from workbench.columns import unique_inverse
 from workbench.sim.rows import Columns
 from workbench.views import caption, palette
+from workbench.views.changes import Span, moments_of_changes, timeline_spans
+from workbench.views.changing_layout import ChangingLayout
 from workbench.views.frames import LOST_AT
 from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, RunView, Scale, Table, select
-from workbench.views.layout import Layout, hops_to
+from workbench.views.layout import Layout, graph_of_links, hops_to
 from workbench.views.nodes import HOLDS, LOOKS, SUBSCRIPTIONS
 from workbench.views.player.counters import MOST_COUNTED, MOST_STEPS, counted, running
 from workbench.views.player.moments import moments_of
@@ -39,7 +41,22 @@ TICKS = (1 << 32) - 2
 COMPACT_TICKS, COMPACT_STEPS = (1 << 16) - 2, 500  # in a compact payload: the last tick, the most steps of a curve
 LINK_SHADES = 6
 MOVING = frozenset(("packet", "wave", "loss"))
-PAINTED = ("node", "peer", "from", "until", "look", "weight", "path", "text", "low", "high", "lane")
+PAINTED = (
+    "node",
+    "peer",
+    "from",
+    "until",
+    "look",
+    "weight",
+    "path",
+    "text",
+    "low",
+    "high",
+    "lane",
+    "x_m",
+    "y_m",
+    "radius_m",
+)
 FRAMES, NODES = "frames", "nodes"
 ON_TIMELINE = (FRAMES, "losses", "deliveries")
 _TOTALS = ("transmissions", "deliveries", "energy")
@@ -113,7 +130,7 @@ def pack(
     header = {
         **_common_entries(view, buffer),
         "numbers": caption.key_numbers(view.run),
-        "moments": moments_of(columns),
+        "moments": moments_of(columns, moments_of_changes(view.run.scenario)),
         "poster_s": poster_us(view) / 1e6,
         "picked": _first_selected_node(view),
         "clock": {"time": buffer.column(clock.knots_us / 1e6), "moment": buffer.column(clock.knots_s)},
@@ -132,6 +149,7 @@ def preview(view: RunView, time_s: float) -> bytes:
     buffer, panels, clock = Buffer(), _panels(view), view.clock
     duration_s = view.duration_us / 1e6
     time_s = min(time_s, duration_s)
+    is_changing, view = isinstance(view.plan, ChangingLayout), replace(view, plan=view.plan.at(round(time_s * 1e6)))
     times_us = np.array([0.0, time_s * 1e6, view.duration_us])
     layers = [_layer_at(layer, view, panels, time_s, buffer) for layer in view.layers]
     empty = np.zeros(0)
@@ -151,6 +169,8 @@ def preview(view: RunView, time_s: float) -> bytes:
         "now_s": None,
         "notes": [],
     }
+    if is_changing:
+        header["plan"]["is_changing"] = True
     return written(header, buffer)
 
 
@@ -160,7 +180,7 @@ def _common_entries(view: RunView, buffer: Buffer) -> dict[str, Any]:
         **_caption_entries(view),
         "duration_s": view.duration_us / 1e6,
         "tick_s": _tick_us(view) / 1e6,
-        **map_header(view.plan, view.run.scenario.topology, buffer),
+        **map_header(view.plan, view.run.scenario.topology, buffer, _tick_us(view)),
         "timeline": _timeline_entry(view, buffer),
         "panels": [_panel_entry(panel) for panel in _panels(view)],
         "chips": _buttons(view),
@@ -241,11 +261,12 @@ def _scale_entry(scale: Scale | None) -> dict[str, Any] | None:
 # The network
 
 
-def map_header(plan: Layout, graph: nx.Graph, buffer: Buffer) -> dict[str, Any]:
+def map_header(plan: Layout, graph: nx.Graph, buffer: Buffer, tick_us: int = 1) -> dict[str, Any]:
     """Return the entries of a payload's header that describe the map: the network, and the style of nodes and links.
 
     plan: the layout of the network ``graph``.
     buffer: the buffer to which the columns of the layout are added.
+    tick_us: the length of a tick in µs; times of changes become whole ticks.
     The entry "network" is equal for equal networks.
     """
     return {
@@ -255,7 +276,7 @@ def map_header(plan: Layout, graph: nx.Graph, buffer: Buffer) -> dict[str, Any]:
         "plain_node": look_header(NODE_LOOK),
         "node_level": LEVELS["node"],
         "lost_at": LOST_AT,
-        "plan": _plan_entry(plan, buffer),
+        "plan": _plan_entry(plan, buffer) | _changes_entries(plan, buffer, tick_us),
     }
 
 
@@ -276,16 +297,49 @@ def _plan_entry(plan: Layout, buffer: Buffer) -> dict[str, Any]:
     return {**plan_entries, "box": list(plan.box_m), "spacing": plan.spacing_m}
 
 
+def _changes_entries(plan: Layout, buffer: Buffer, tick_us: int) -> dict[str, Any]:
+    """Return the entries of a plan for a network that changes: the vertices of its tracks, and intervals of links.
+
+    tracks: nodes (indices), first (of each, the index of its first vertex), time (in ticks), x and y (in m) of all
+        vertices, and window, the time in ticks around the present in which tracks are drawn, or None.
+    links: a table of intervals, of which ``from`` and ``until`` are indices in ``times``, the times of changes in
+        ticks; ab and ba are delivery ratios in percent.
+    """
+    if not isinstance(plan, ChangingLayout):
+        return {}
+    entries: dict[str, Any] = {"is_changing": True}
+    if plan.tracks is not None:
+        tracks, window_us = plan.tracks, plan.tracks.window_us
+        columns = {"nodes": tracks.nodes, "first": tracks.first, "time": tracks.time_us // tick_us}
+        columns |= {"x": tracks.x_m.astype(np.float32), "y": tracks.y_m.astype(np.float32)}
+        entries["tracks"] = {name: buffer.column(column) for name, column in columns.items()}
+        entries["tracks"]["window"] = None if window_us is None else window_us // tick_us
+    if plan.link_intervals is not None:
+        links = plan.link_intervals
+        ticks = {name: links[f"{name}_us"] // tick_us for name in ("from", "until")}
+        times = np.unique(np.concatenate(list(ticks.values())))
+        columns = {"times": times, "a": links["a"], "b": links["b"]}
+        columns |= {name: np.searchsorted(times, ticks[name]) for name in ("from", "until")}
+        columns |= {name: np.rint(100 * links[f"pdr_{name}"]).astype(np.int64) for name in ("ab", "ba")}
+        entries["links"] = {name: buffer.column(column) for name, column in columns.items()}
+    return entries
+
+
 def _timeline_entry(view: RunView, buffer: Buffer) -> dict[str, Any]:
     """Return the entry of a payload's header for the timeline, a diagram with an axis of nodes and an axis of time.
 
     row: column with the position of each node on the axis of nodes. Nodes with fewer hops to the first sink come first.
     ticks: a list of (position on the axis, number of hops as text).
+    spans: if the network changes, the intervals in which nodes are down, the network is separated or jammers send.
     label: the label of the axis.
     """
     sinks = [layer.table["node"] for layer in view.layers if layer.section is SUBSCRIPTIONS]
     sink = int(sinks[0][0]) if sinks and len(sinks[0]) else None
-    hops = {} if sink is None else hops_to(view.run.scenario.topology, sink)
+    plan = view.plan
+    is_moving = isinstance(plan, ChangingLayout) and plan.tracks is not None
+    # If nodes move, the links of the topology may never exist.
+    graph = graph_of_links(plan) if is_moving else view.run.scenario.topology
+    hops = {} if sink is None else hops_to(graph, sink)
     unreachable = len(view.plan.ids) + 1
     distance = np.array([hops.get(node, unreachable) for node in view.plan.ids.tolist()], np.int64)
     by_distance = np.lexsort((view.plan.ids, distance))
@@ -297,7 +351,16 @@ def _timeline_entry(view: RunView, buffer: Buffer) -> dict[str, Any]:
         if not ticks or middle_row - ticks[-1][0] > 0.13 * len(by_distance):  # room for its label
             ticks.append((middle_row, "–" if hop == unreachable else str(hop)))
     label = "node" if sink is None else f"hops to {sink}"
-    return {"row": buffer.column(axis_positions), "ticks": ticks, "label": label}
+    entry = {"row": buffer.column(axis_positions), "ticks": ticks, "label": label}
+    spans = timeline_spans(view)
+    return entry | {"spans": [_span_entry(span, view) for span in spans]} if spans else entry
+
+
+def _span_entry(span: Span, view: RunView) -> dict[str, Any]:
+    """Return an interval of the timeline as JSON values; its node becomes an index of the layout, or -1."""
+    node = int(view.plan.indices(np.array([span.node]))[0])
+    from_s, until_s = span.from_us / 1e6, span.until_us / 1e6
+    return {"label": span.label, "from": from_s, "until": until_s, "node": node, "colour": _light_and_dark(span.colour)}
 
 
 # Layers

@@ -21,6 +21,7 @@ import traitlets
 
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.topology import check, edits, grid
+from workbench.topology.graphs import LARGEST_COORDINATE_M, number
 from workbench.widgets.network.map import ASKS, ROLES, TOOLS, NetworkMap, packed
 from workbench.widgets.network.sources import Sources
 from workbench.widgets.panel import Panel
@@ -35,14 +36,18 @@ class Network(Panel):
     """A panel to compose a network. ``value``: a networkx DiGraph in the normal form of `workbench.topology`.
 
     undo: whether the panel has buttons to undo and redo.
-    asks: roles ("sink", "source", "fail", "subscribe", "publish") for which the panel has a button. The panel only
-        reports a press in ``asked``; the program that uses the panel gives the role to the selected nodes. None means
-        no buttons, or with ``undo=False`` the buttons "sink", "source" and "fail".
+    asks: roles, of `ASKS`, for which the panel has a button. The panel only reports a press in ``asked``; the program
+        that uses the panel gives the role to the selected nodes. None means no buttons, or with ``undo=False`` all but
+        "subscribe" and "publish".
 
     picked   the nodes that are selected on the map, a list
-    tool     "select", "node" (a click adds a node), "link" (drag from node to node) or "erase"
+    tool     "select", "node" (a click adds a node), "link" (drag from node to node), "erase" or "waypoint" (a click
+             adds a waypoint to the path of the selected nodes, if the panel has buttons for roles)
     marks    {node: "sink" | "source" | "down"}: roles to draw; the program that uses the panel sets them
+    overlay  paths of nodes and jammers to draw, see `workbench.widgets.workload.overlay`; the program sets them
     asked    {"do": the role of the button, "nodes": [...], "count": number of presses so far}
+    overlay_edit  the last edit of the overlay: {"do": "add", "nodes", "x_m", "y_m"} for a waypoint, {"do": "move",
+             "item", "point", "x_m", "y_m"} or {"do": "erase", "item", "point"}; "count": number of such edits so far
 
     Raises ScenarioError for a value that is not a valid graph.
     """
@@ -50,11 +55,13 @@ class Network(Panel):
     picked = traitlets.List(traitlets.Int())
     tool = traitlets.Enum(TOOLS, "select")
     marks = traitlets.Dict()
+    overlay = traitlets.List()
     asked = traitlets.Dict()
+    overlay_edit = traitlets.Dict()
 
     def __init__(self, value: nx.Graph | None = None, undo: bool = True, asks: tuple[str, ...] | None = None) -> None:
-        buttons = (() if undo else ASKS[:3]) if asks is None else asks
-        self.map = NetworkMap(asks=[ask for ask in ASKS if ask in buttons])
+        buttons = (() if undo else ASKS[:-2]) if asks is None else asks
+        self.map = NetworkMap(asks=[ask for ask in ASKS if ask in buttons], has_waypoints=asks is None and not undo)
         self.sources = Sources(self._show_generated)
         self.follows = widgets.Checkbox(True, description="links follow nodes", indent=False)
         self.follows.tooltip = "On: a node that is moved gets the links of its new position. Off: it keeps its links"
@@ -62,7 +69,7 @@ class Network(Panel):
         self._last_made_s = -math.inf
         self._parts_on_map: tuple[Any, ...] = ()
         super().__init__(grid(5, 5) if value is None else value, (self.sources, self.follows, self.map))
-        for name in ("picked", "tool"):
+        for name in ("picked", "tool", "overlay"):
             traitlets.link((self, name), (self.map, name))
         self.map.on_msg(self._handle_message)
         self.observe(self._send_roles, "marks")
@@ -117,6 +124,9 @@ class Network(Panel):
                 getattr(self, edit_kind)()
             elif edit_kind == "ask":
                 self._report_press(str(message["do"]), [int(node) for node in message["nodes"]])
+            elif edit_kind in _OVERLAY_EDITS:
+                self._report_overlay_edit(_OVERLAY_EDITS[edit_kind], message)
+                self._show_message(sentence(self.value))
             else:
                 self._apply_edit(edit_kind, message)
         except (WorkbenchError, KeyError, TypeError, ValueError, OverflowError) as error:
@@ -146,6 +156,17 @@ class Network(Panel):
             raise ParameterError(f"The role is {do!r:.40}; it must be one of {', '.join(ASKS)}.")
         known_nodes = [node for node in nodes if node in self.value]
         self.asked = {"do": do, "nodes": known_nodes, "count": self.asked.get("count", 0) + 1}
+
+    def _report_overlay_edit(self, do: str, message: Mapping[str, Any]) -> None:
+        edit: dict[str, Any] = {"do": do, "count": self.overlay_edit.get("count", 0) + 1}
+        if do == "add":
+            edit["nodes"] = [int(node) for node in message["nodes"] if node in self.value]
+        else:
+            edit |= {"item": int(message["item"]), "point": int(message["point"])}
+        if do != "erase":
+            x_m, y_m = (number(name, message[name[0]], -LARGEST_COORDINATE_M, LARGEST_COORDINATE_M) for name in _PLACE)
+            edit |= {"x_m": x_m, "y_m": y_m}
+        self.overlay_edit = edit
 
     # Display
 
@@ -201,6 +222,9 @@ def sentence(graph: nx.DiGraph) -> str:
     part_count = nx.number_strongly_connected_components(graph)
     return count if part_count == 1 else f"{count}; in {part_count:,} parts that do not all reach each other"
 
+
+_OVERLAY_EDITS = {"add_waypoint": "add", "move_point": "move", "erase_point": "erase"}
+_PLACE = ("x_m", "y_m")
 
 # Edits: (graph, message) -> (new graph or None, nodes to select or None)
 

@@ -5,12 +5,17 @@ const TOOLS = [
   ["select", "Select", "Select: click a node or a link, or drag nodes; Shift adds to the selection, or draws a frame around nodes"],
   ["node", "+ Node", "Add nodes: click the position of a new node"],
   ["link", "+ Link", "Add links: drag from node to node, or click two nodes one after the other"],
-  ["erase", "Erase", "Erase: click a node or a link"],
+  ["erase", "Erase", "Erase: click a node, a link, a waypoint or the middle of a jammer"],
+  ["waypoint", "+ Waypoint", "Move nodes: select a node, then click the places to which it moves; drag a waypoint to change it"],
 ]
 const ASKED = {
   sink: ["Sink", "Make the selected nodes sinks, or no longer sinks"],
   source: ["Source", "Make the selected nodes sources, or no longer sources"],
   fail: ["Fail", "Let the selected nodes fail, or no longer fail"],
+  crash: ["Crash", "Let the selected nodes crash and lose their memory, or no longer crash"],
+  join: ["Join", "Let the selected nodes join during the run, or from its start"],
+  leave: ["Leave", "Let the selected nodes leave during the run, or stay"],
+  partition: ["Partition", "Cut the selected nodes off from all others, or no longer"],
   subscribe: ["Subscribe", "Let the selected nodes subscribe"],
   publish: ["Publish", "Let the selected nodes publish"],
 }
@@ -18,8 +23,12 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowD
 const STEP = 0.1 // of the distance between neighbors: how far an arrow key moves a node
 const SETTLED_MS = 300
 const WAIT_FOR_RUN_MS = 500
+const WAIT_FOR_KERNEL_MS = 2000
 const EDIT_KEYS = "n and p select the next and the previous node, Shift adds a node to the selection, arrows move the selected nodes, Delete removes them, a adds a node, l links the selected nodes"
 const CLICK_PX = 4
+const HANDLE_PX = 10 // from the middle of a waypoint or a jammer, at which it can be dragged
+const PATH_COLOURS = ["#7B3FA0", "#CDA2EE"] // light, dark
+const JAMMER_COLOURS = ["#B5460F", "#F0925A"]
 
 // Return a class of maps that an editor can change. `Base`: the class of the player's map, or of a map without a player.
 const editable = (Base) => class EditMap extends Base {
@@ -140,7 +149,81 @@ const editable = (Base) => class EditMap extends Base {
       if (place >= 0 && this.isInSight(place)) brush.shape("circle", this.px[place], this.py[place], radius)
     }
     brush.flushShapes()
+    for (const shape of this.editor.overlay) {
+      if (shape.kind == "path") this.paintPath(brush, shape)
+      else this.paintJammer(brush, shape)
+    }
     this.paintAct(brush, accent)
+  }
+
+  // Paint the path of moving nodes: a dashed line from the place of a single node through the waypoints, with their times.
+  paintPath(brush, { nodes, x, y, labels }) {
+    const colour = PATH_COLOURS[this.isDark]
+    const points = x.map((_, i) => this.pixelOf(x[i], y[i]))
+    const place = nodes.length == 1 ? this.placeOf(nodes[0]) : -1
+    const line = place < 0 ? points : [[this.px[place], this.py[place]], ...points]
+    brush.strokes(colour, 2, { dash: [6, 4] })
+    for (let i = 1; i < line.length; i++) brush.segment(...line[i - 1], ...line[i])
+    brush.flushStrokes()
+    brush.shapes(this.ground, colour, 2)
+    for (const [px, py] of points) brush.shape("square", px, py, 4.5)
+    brush.flushShapes()
+    for (const [i, [px, py]] of points.entries()) this.write(brush, labels[i], px + 8, py - 9, colour)
+  }
+
+  paintJammer(brush, { x, y, radius, label }) {
+    const colour = JAMMER_COLOURS[this.isDark]
+    const [px, py] = this.pixelOf(x, y)
+    brush.shapes(colour, null, 1, { alpha: 0.06 })
+    brush.shape("circle", px, py, radius * this.px_m)
+    brush.flushShapes()
+    brush.shapes(null, colour, 1.5, { dash: [6, 4] })
+    brush.shape("circle", px, py, radius * this.px_m)
+    brush.flushShapes()
+    brush.shapes(null, colour, 2.5)
+    brush.shape("x", px, py, 6)
+    brush.flushShapes()
+    this.write(brush, label, px + 10, py - 11, colour)
+  }
+
+  // Write a text on the map, with an outline in the colour of the ground.
+  write({ context }, text, x, y, colour) {
+    context.globalAlpha = 1
+    context.setLineDash([])
+    context.font = `600 11px ${this.font}`
+    context.textAlign = "left"
+    context.textBaseline = "middle"
+    context.lineWidth = 3
+    context.strokeStyle = this.ground
+    context.strokeText(text, x, y)
+    context.fillStyle = colour
+    context.fillText(text, x, y)
+  }
+
+  pixelOf(x, y) {
+    return [this.left + this.px_m * x, this.top - this.px_m * y]
+  }
+
+  // Return the waypoint or jammer at a point as {shape, point}, or null.
+  handleAt([x, y]) {
+    const isNear = (/** @type {[number, number]} */ place) => {
+      const [px, py] = this.pixelOf(...place)
+      return Math.hypot(px - x, py - y) < HANDLE_PX
+    }
+    for (const shape of [...this.editor.overlay].reverse()) {
+      if (shape.kind == "disc") {
+        if (isNear([shape.x, shape.y])) return { shape, point: 0 }
+        continue
+      }
+      for (let point = shape.x.length - 1; point >= 0; point--) if (isNear([shape.x[point], shape.y[point]])) return { shape, point }
+    }
+    return null
+  }
+
+  dragHandle({ shape, point }, where) {
+    const [x, y] = this.groundAt(...where).map(toCentimetres)
+    if (shape.kind == "disc") Object.assign(shape, { x, y })
+    else [shape.x[point], shape.y[point]] = [x, y]
   }
 
   paintAct(brush, accent) {
@@ -184,8 +267,11 @@ const editable = (Base) => class EditMap extends Base {
     this.act = this.begin(this.nodeAt(this.begun), event)
   }
 
+  /** @returns {any} the action that a pointer begins: its kind, and the nodes or the shape that it is about */
   begin(node, event) {
     const { tool, picked } = this.editor
+    const handle = tool == "waypoint" || (tool == "select" && node === null) ? this.handleAt(this.begun) : null
+    if (handle) return { kind: "handle", ...handle }
     if (node === null) return { kind: tool == "select" && event.shiftKey ? "frame" : "pan" }
     if (tool == "link") return { kind: "rubber", from: node }
     if (tool == "erase") return { kind: "pan" }
@@ -206,6 +292,7 @@ const editable = (Base) => class EditMap extends Base {
     this.tip.hidden = true
     this.pointers.set(event.pointerId, here)
     if (this.held) this.dragTo(here)
+    if (this.act.kind == "handle") this.dragHandle(this.act, here)
     this.player.wantPicture()
   }
 
@@ -236,6 +323,9 @@ const editable = (Base) => class EditMap extends Base {
     if (act.kind == "drag") {
       this.letGo(true)
       editor.sendMoved(act.ids)
+    } else if (act.kind == "handle") {
+      const [x, y] = this.groundAt(...where).map(toCentimetres)
+      editor.sendOverlay({ kind: "move_point", item: act.shape.item, point: act.point, x, y })
     } else if (act.kind == "rubber") {
       const to = this.nodeAt(where)
       if (to !== null && to != act.from) editor.join([[act.from, to]])
@@ -253,6 +343,7 @@ const editable = (Base) => class EditMap extends Base {
     const isMore = event.shiftKey || event.ctrlKey || event.metaKey
     if (editor.tool == "erase") return this.eraseAt(where, node)
     if (editor.tool == "link") return this.joinAt(node)
+    if (editor.tool == "waypoint" && node === null) return this.handleAt(where) ? undefined : editor.addWaypoint(this.groundAt(...where))
     if (editor.tool == "node" && node === null) return editor.addAt(this.groundAt(...where))
     if (node !== null) {
       const others = editor.picked.filter((one) => one != node)
@@ -265,6 +356,8 @@ const editable = (Base) => class EditMap extends Base {
 
   eraseAt(where, node) {
     if (node !== null) return this.editor.erase([node], [])
+    const handle = this.handleAt(where)
+    if (handle) return this.editor.sendOverlay({ kind: "erase_point", item: handle.shape.item, point: handle.point })
     const link = this.linkAt(where)
     if (link >= 0) this.editor.erase([], [[this.plan.id[this.plan.a[link]], this.plan.id[this.plan.b[link]]]])
   }
@@ -280,7 +373,8 @@ const editable = (Base) => class EditMap extends Base {
     if (!this.editor.isEditing) return
     const { tool } = this.editor
     const isOnNode = this.nodeAt(where) !== null
-    if (tool == "node" && !isOnNode) this.box.style.cursor = "copy"
+    if (["select", "waypoint", "erase"].includes(tool) && !isOnNode && this.handleAt(where)) this.box.style.cursor = tool == "erase" ? "pointer" : "move"
+    else if (["node", "waypoint"].includes(tool) && !isOnNode) this.box.style.cursor = "copy"
     else if (tool == "link") this.box.style.cursor = "crosshair"
     else if (isOnNode || (tool != "node" && this.linkAt(where) >= 0)) this.box.style.cursor = "pointer"
   }
@@ -305,6 +399,7 @@ class NetworkEditor {
     this.link = null
     this.picked = model.get("picked")
     this.tool = model.get("tool")
+    this.overlay = []
     root.classList.add("wb-player", "wb-network")
     this.build()
     this.watch()
@@ -317,7 +412,8 @@ class NetworkEditor {
     this.bar = element("div", "wb-tools", root)
     this.bar.setAttribute("role", "toolbar")
     this.bar.setAttribute("aria-label", "Tools of the map")
-    this.tools = TOOLS.map(([name, text, tip]) => [name, button(this.bar, text, tip, () => this.setTool(name))])
+    const tools = TOOLS.filter(([name]) => name != "waypoint" || this.model.get("has_waypoints"))
+    this.tools = tools.map(([name, text, tip]) => [name, button(this.bar, text, tip, () => this.setTool(name))])
     this.asks = element("span", "wb-asks", this.bar)
     this.history = element("span", "wb-history", this.bar)
     this.undoButton = button(this.history, "↶", "Undo", () => this.send({ kind: "undo" }))
@@ -428,6 +524,7 @@ class NetworkEditor {
       "change:payload": () => this.feed(),
       "change:clock": () => this.findPlayer(),
       "change:roles": () => this.relayer(),
+      "change:overlay": () => this.feedOverlay(),
       "change:picked": () => this.setPicked(model.get("picked")),
       "change:tool": () => this.setTool(model.get("tool"), false),
       "change:asks": () => this.writeAsks(),
@@ -439,6 +536,7 @@ class NetworkEditor {
     this.onPlayer = () => this.findPlayer()
     document.addEventListener("workbench-player", this.onPlayer)
     this.retheme()
+    this.feedOverlay()
     this.setTool(this.tool, false)
     this.writeAsks()
     this.writeHistory()
@@ -519,6 +617,13 @@ class NetworkEditor {
     this.map.relayer({ name: "roles", mark: "node", level: node_level, looks, is_drawn: true, has_nodes: true, table: { from, until, node: nodes, look } })
   }
 
+  // Take the paths and jammers of the model, of which the map changes a copy while one of them is dragged.
+  feedOverlay() {
+    clearTimeout(this.settlingOverlay)
+    this.overlay = structuredClone(this.model.get("overlay") ?? [])
+    this.wantPicture()
+  }
+
   setPicked(ids) {
     this.picked = ids
     if (ids.length) this.link = null
@@ -552,6 +657,8 @@ class NetworkEditor {
     if (picked.length == 1 && map.plan && map.placeOf(picked[0]) >= 0 && !isError && this.isEditing) {
       const place = map.placeOf(picked[0])
       sentences.unshift(`node ${picked[0]} at (${map.plan.x[place].toFixed(2)}, ${map.plan.y[place].toFixed(2)}) m`)
+    } else if (this.tool == "waypoint" && !picked.length && this.isEditing && !isError) {
+      sentences.unshift("select a node, then click the places to which it moves")
     } else if (picked.length > 1) sentences.unshift(`${picked.length} nodes selected`)
     this.status.textContent = sentences.filter(Boolean).join(" · ")
     this.status.classList.toggle("wb-error", isError)
@@ -594,6 +701,7 @@ class NetworkEditor {
     this.map.from = null
     for (const [tool, pressed] of this.tools) pressed.setAttribute("aria-pressed", tool == name)
     this.map.box.style.cursor = ""
+    this.writeStatus()
     this.wantPicture()
     if (!isOwn) return
     this.model.set("tool", name)
@@ -602,6 +710,17 @@ class NetworkEditor {
 
   addAt([x, y]) {
     this.send({ kind: "add", x: toCentimetres(x), y: toCentimetres(y) })
+  }
+
+  addWaypoint([x, y]) {
+    if (this.picked.length) this.send({ kind: "add_waypoint", nodes: this.picked, x: toCentimetres(x), y: toCentimetres(y) })
+  }
+
+  // Send an edit of a path or a jammer. If the kernel refuses it, the map shows the previous state again.
+  sendOverlay(edit) {
+    this.send(edit)
+    clearTimeout(this.settlingOverlay)
+    this.settlingOverlay = setTimeout(() => !this.isGone && this.feedOverlay(), WAIT_FOR_KERNEL_MS)
   }
 
   join(links) {

@@ -20,8 +20,8 @@ from workbench.views.player.embed import browser_file
 from workbench.views.player.once import LoadedOnce
 from workbench.views.player.payload import Buffer, look_header, map_header, written
 
-TOOLS = ("select", "node", "link", "erase")
-ASKS = ("sink", "source", "fail", "subscribe", "publish")
+TOOLS = ("select", "node", "link", "erase", "waypoint")
+ASKS = ("sink", "source", "fail", "crash", "join", "leave", "partition", "subscribe", "publish")
 ROLES = {"sink": nodes.SINK, "source": nodes.SOURCE, "down": nodes.FAILED}
 MOST_LINKS = 8000  # links that are drawn; of a denser network only the best links of each node are drawn
 _PLAYER_SCRIPTS = ("elements", "payload", "paint", "theme", "map")
@@ -44,6 +44,8 @@ class NetworkMap(LoadedOnce):
     picked: the selected nodes.
     tool: one of `TOOLS`.
     asks: the roles (of `ASKS`), such as "sink", for which the map has a button that gives them to the selected nodes.
+    overlay: paths of nodes and jammers to draw and edit, see `workbench.widgets.workload.overlay`.
+    has_waypoints: whether the map offers the tool that adds waypoints to the path of the selected nodes.
     message: a sentence below the map.
     is_error: whether that sentence is an error.
     clock: name of a playback clock (see `views.player.living.Wire`), or "". If the page has a player with this clock,
@@ -51,7 +53,8 @@ class NetworkMap(LoadedOnce):
     history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo.
 
     The browser sends each edit as a message {"kind": kind, ...}, where ``kind`` is "move", "add", "join", "quality",
-    "erase", "ask" (a button of ``asks``), "undo" or "redo".
+    "erase", "ask" (a button of ``asks``), "undo" or "redo"; for the overlay "add_waypoint", "move_point" or
+    "erase_point".
     """
 
     script = traitlets.Unicode(_join_scripts()).tag(sync=True)
@@ -61,6 +64,8 @@ class NetworkMap(LoadedOnce):
     picked = traitlets.List(traitlets.Int()).tag(sync=True)
     tool = traitlets.Enum(TOOLS, "select").tag(sync=True)
     asks = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    overlay = traitlets.List().tag(sync=True)
+    has_waypoints = traitlets.Bool().tag(sync=True)
     history = traitlets.Dict().tag(sync=True)
     message = traitlets.Unicode().tag(sync=True)
     is_error = traitlets.Bool().tag(sync=True)

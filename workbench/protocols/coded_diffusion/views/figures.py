@@ -16,10 +16,11 @@ import numpy as np
 from workbench.protocols.coded_diffusion.views.ranks import Progress, progress
 from workbench.views import palette
 from workbench.views.carried import carries_record
+from workbench.views.changing_layout import lay_out_scenario
 from workbench.views.charts.static import line_chart
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.event import Event
-from workbench.views.layout import Layout, lay_out
+from workbench.views.layout import Layout
 
 WIDTH = 900
 MARGIN = 12.0
@@ -43,7 +44,7 @@ def decoding_maps(
     (origin, sequence); None: the first event of the run. ``columns``: most maps in a row. Raises ParameterError if the
     run has no such event.
     """
-    spread, plan = progress(run.trace, event), lay_out(run.scenario.topology)
+    spread, plan = progress(run.trace, event), lay_out_scenario(run.scenario)
     if times_s is None:
         last_us = max(spread.held_us.values(), default=spread.made_us)
         times_s = (np.linspace(spread.made_us, last_us, MAPS) / 1e6).tolist()
@@ -62,7 +63,7 @@ def decoding_maps(
         drawing.text(
             x + side_px, y + 18, f"{holding_share:.0%} hold it", size=SMALL, anchor="end", colour=palette.FAINT_TEXT
         )
-        _draw_map(drawing, plan, spread, round(time_s * 1e6), x + 8, y + 34, scale)
+        _draw_map(drawing, plan.at(round(time_s * 1e6)), spread, round(time_s * 1e6), x + 8, y + 34, scale)
     _draw_legend(drawing, spread, row_count * row_height + 18)
     return drawing
 

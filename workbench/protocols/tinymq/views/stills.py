@@ -23,10 +23,10 @@ from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protoc
 from workbench.protocols.tinymq.views.routes import NOTIFICATION, QUERY, MessageId, Route, route, tables_of
 from workbench.views import caption, palette
 from workbench.views.carried import carries_record
+from workbench.views.changing_layout import lay_out_scenario
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
 from workbench.views.layers import NO_PATHS, Layer, Look, MessagePath, MessagePaths, RunView, select
-from workbench.views.layout import lay_out
 from workbench.views.legend import MARGIN, SMALL, Entry, legend_drawing
 from workbench.views.marks import Group, LayerScene
 from workbench.views.nodes import FAILED
@@ -224,7 +224,7 @@ def _make_scene(run: Any, faint_trees: Sequence[Layer], shown_route: Route, star
 def _make_view(run: Any, layers: Sequence[Layer], routes: MessagePaths = NO_PATHS) -> RunView:
     duration_us = round(run.scenario.duration_s * 1e6)
     clock = make_clock(np.zeros(0), np.zeros(0), duration_us)
-    return RunView(run, lay_out(run.scenario.topology), clock, duration_us, tuple(filter(len, layers)), (), routes)
+    return RunView(run, lay_out_scenario(run.scenario), clock, duration_us, tuple(filter(len, layers)), (), routes)
 
 
 def _draw_page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:

@@ -56,16 +56,18 @@ class NetworkMap {
     const before = this.plan
     this.picture = picture
     this.plan = picture.plan
-    const isSame = before && areEqual(x, before.x) && areEqual(y, before.y)
+    // The positions of a network that changes are those of a moment.
+    const isChanging = picture.plan.is_changing && before?.is_changing
+    const isSame = before && (isChanging ? areEqual(picture.plan.id, before.id) && areEqual(picture.plan.box, before.box) : areEqual(x, before.x) && areEqual(y, before.y))
     // Links need not be painted again if the network is the same.
-    this.isStill &&= isSame && ["a", "b", "shade", "walls"].every((name) => areEqual(this.plan[name], before[name]))
+    this.isStill &&= isSame && !isChanging && ["a", "b", "shade", "walls"].every((name) => areEqual(this.plan[name], before[name]))
     this.order = [...picture.layers, numbersOf(picture)]
       .map((layer, index) => ({ layer, index }))
       .sort((one, other) => one.layer.level - other.layer.level || one.index - other.index)
       .map((one) => one.layer)
     this.px = new Float32Array(x.length)
     this.py = new Float32Array(x.length)
-    this.shown = null
+    this.shown = this.movedTo = null
     if (!isSame && this.width) this.reset()
     else if (this.width) this.place()
   }
@@ -125,14 +127,49 @@ class NetworkMap {
   }
 
   place() {
+    this.placeNodes()
+    this.node = clamp(0.34 * this.plan.spacing * this.px_m, this.px_m > this.fitted ? 4.5 : 3, 20)
+    this.shown = null
+    this.player.wantPicture()
+  }
+
+  placeNodes() {
     const { x, y } = this.plan
     for (let i = 0; i < x.length; i++) {
       this.px[i] = this.left + this.px_m * x[i]
       this.py[i] = this.top - this.px_m * y[i]
     }
-    this.node = clamp(0.34 * this.plan.spacing * this.px_m, this.px_m > this.fitted ? 4.5 : 3, 20)
-    this.shown = null
-    this.player.wantPicture()
+  }
+
+  toPx(x, y) {
+    return [this.left + this.px_m * x, this.top - this.px_m * y]
+  }
+
+  // In a network that changes, take the positions and the links of the present time.
+  followChanges() {
+    const { plan, tick } = this
+    if (plan.tracks && this.movedTo !== tick) {
+      this.movedTo = tick
+      if (moveNodes(plan, tick)) {
+        this.placeNodes()
+        this.isStill = false
+      }
+      this.shown = null
+    }
+    if (plan.links && relink(plan, tick, this.picture.link_shades[0].length)) this.isStill = false
+  }
+
+  // Return the two parts of the track of a node, before and after the present, as lists of [tick, x, y] in px.
+  trackOf(node) {
+    const { tracks } = this.plan
+    const moving = tracks?.indexOf.get(node)
+    if (moving === undefined) return [[], []]
+    const end = this.player.duration / this.picture.tick_s
+    const window = tracks.window ?? end
+    const [low, high] = [Math.max(this.tick - window, 0), Math.min(this.tick + window, end)]
+    return [[low, this.tick], [this.tick, high]].map(([from, until]) =>
+      trackPiece(tracks, moving, from, until).map(([tick, x, y]) => [tick, ...this.toPx(x, y)])
+    )
   }
 
   isInSight(node) {
@@ -180,6 +217,7 @@ class NetworkMap {
     const { player } = this
     if (!this.width) return
     this.tick = player.tick
+    this.followChanges()
     this.isDark = player.isDark
     this.font = player.font
     ;[this.ground, this.outline, this.lostAt] = [player.colour("ground"), player.colour("outline"), this.picture.lost_at]
@@ -197,7 +235,7 @@ class NetworkMap {
 
   paintStill() {
     const brush = this.brushes[0]
-    const { a, b, shade, walls } = this.plan
+    const { a, b, ab, ba, shade, walls, is_changing: isChanging } = this.plan
     const shades = this.picture.link_shades[this.isDark]
     this.clear(brush)
     const isDense = this.node < 7
@@ -206,8 +244,11 @@ class NetworkMap {
     const step = Math.max(1, Math.ceil(seen.length / MOST_LINKS))
     this.linksLeftOut = step > 1 ? seen.length - Math.ceil(seen.length / step) : 0
     const kept = step > 1 ? seen.filter((_, i) => i % step == 0) : seen
-    for (const [kind, some] of [...grouped(kept, (i) => shade[i])].sort((one, other) => one[0] - other[0])) {
-      brush.strokes(shades[kind], (0.5 + (0.8 * kind) / (shades.length - 1)) * (isDense ? 0.6 : 1))
+    // In a network that changes, a link may lose all frames for a time; it has the kind -1.
+    const kindOf = isChanging ? (i) => (ab[i] || ba[i] ? shade[i] : -1) : (i) => shade[i]
+    for (const [kind, some] of [...grouped(kept, kindOf)].sort((one, other) => one[0] - other[0])) {
+      if (kind < 0) brush.strokes(shades[shades.length - 1], 0.8, { dash: [2, 4] })
+      else brush.strokes(shades[kind], (0.5 + (0.8 * kind) / (shades.length - 1)) * (isDense ? 0.6 : 1))
       if (this.player.isOn("links")) for (const i of some) brush.segment(this.px[a[i]], this.py[a[i]], this.px[b[i]], this.py[b[i]])
       brush.flushStrokes()
     }
@@ -445,10 +486,30 @@ class NetworkMap {
       const role = this.nodeLooks?.[node]?.label ?? ""
       return { html: `node <b>${this.plan.id[node]}</b>${role ? `<br>${escapeText(role)}` : ""}`, isPickable: true }
     }
+    const mark = this.changeAt(where)
+    if (mark) return { html: escapeText(mark) }
     const link = this.linkAt(where)
     if (link < 0 || !this.player.isOn("links")) return null
     const { a, b, ab, ba, id } = this.plan
     return { html: `${id[a[link]]} → ${id[b[link]]}: ${ab[link]} % arrive<br>${id[b[link]]} → ${id[a[link]]}: ${ba[link]} % arrive` }
+  }
+
+  // Return the text about the waypoint or the center of an area under a point, or "".
+  changeAt([x, y]) {
+    for (const [layer, rows] of this.shown ?? [])
+      for (const row of rows) {
+        const mark = lookOf(layer, row)?.mark || layer.mark
+        if (mark == "area") {
+          const [ax, ay] = this.toPx(layer.table.x_m[row], layer.table.y_m[row])
+          if (Math.hypot(ax - x, ay - y) < 10) return layer.words[layer.table.text ? layer.table.text[row] : 0]
+        } else if (mark == "track") {
+          const node = layer.table.node[row]
+          for (const part of this.trackOf(node))
+            for (const [tick, tx, ty] of part.slice(1, -1))
+              if (Math.hypot(tx - x, ty - y) < 6) return `node ${this.plan.id[node]} at ${writeTime(tick * this.picture.tick_s, 1)} s`
+        }
+      }
+    return ""
   }
 
   linkAt([x, y]) {

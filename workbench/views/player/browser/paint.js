@@ -4,6 +4,7 @@
 
 const SEGMENTS_A_PATH = 24
 const SHAPES_A_PATH = 48
+const DOT_GAP = 10 // px between two dots on a track
 const MOST_LABELS = 80 // in the visible section; more are not readable
 
 class Brush {
@@ -227,6 +228,41 @@ const PAINTERS = {
     }
   },
 
+  // The track of a moving node: a line behind it, a dashed line ahead of it, and a dot for each waypoint.
+  track(brush, view, layer, look, rows) {
+    const colour = look.colour[view.isDark]
+    const parts = rows.map((row) => view.trackOf(layer.table.node[row]))
+    for (const which of [0, 1]) {
+      brush.strokes(colour, look.least, { alpha: look.alpha, dash: which ? [3, 4] : [] })
+      for (const part of parts) {
+        const points = part[which]
+        for (let i = 1; i < points.length; i++) brush.segment(points[i - 1][1], points[i - 1][2], points[i][1], points[i][2])
+      }
+      brush.flushStrokes()
+    }
+    brush.shapes(colour, null, 0, { alpha: look.alpha })
+    for (const part of parts.flat()) for (const [, x, y] of spaced(part.slice(1, -1))) brush.shape("circle", x, y, 2)
+    brush.flushShapes()
+  },
+
+  // A large disc, for example the reach of a jammer, with a diamond in its center.
+  area(brush, view, layer, look, rows) {
+    const { x_m: xs, y_m: ys, radius_m: radii } = layer.table
+    const colour = look.colour[view.isDark]
+    for (const row of rows) {
+      const [x, y] = view.toPx(xs ? xs[row] : 0, ys ? ys[row] : 0)
+      const radius = view.px_m * (radii ? radii[row] : 0)
+      for (const [fill, line, alpha] of [[colour, null, look.alpha], [null, colour, 0.6]]) {
+        brush.shapes(fill, line, 1, { alpha, dash: [4, 4] })
+        brush.shape("circle", x, y, radius)
+        brush.flushShapes()
+      }
+      brush.shapes(colour, view.ground, look.width)
+      brush.shape("diamond", x, y, look.least / 2)
+      brush.flushShapes()
+    }
+  },
+
   label(brush, view, layer, look, rows) {
     const { context } = brush
     const seen = rows.filter((row) => view.isInSight(layer.table.node[row]))
@@ -295,7 +331,7 @@ function paintNodes(brush, view, layers, plain) {
   for (let node = 0; node < count; node++) {
     if (!view.isInSight(node)) continue
     const { look, colour } = best[node] ?? { look: plain, colour: plain.colour[view.isDark] }
-    const key = `${look.rank} ${look.marker} ${colour}`
+    const key = `${look.rank} ${look.marker} ${colour} ${look.is_dashed}`
     if (!groups.has(key)) groups.set(key, { look, colour, nodes: [] })
     groups.get(key).nodes.push(node)
   }
@@ -303,11 +339,22 @@ function paintNodes(brush, view, layers, plain) {
   for (const { look, colour, nodes } of [...groups.values()].sort((a, b) => b.look.rank - a.look.rank)) {
     const isCross = look.marker == "x"
     const width = isCross ? 2.8 : isDense ? 0.6 : 1.1
-    brush.shapes(isCross ? null : colour, isCross ? colour : view.outline, width)
+    if (look.is_dashed) brush.shapes(null, colour, 1.2, { dash: [2, 2] })
+    else brush.shapes(isCross ? null : colour, isCross ? colour : view.outline, width)
     for (const node of nodes) brush.shape(look.marker, view.px[node], view.py[node], lengthOf(look, view.node) / 2)
     brush.flushShapes()
   }
   view.nodeLooks = best.map((one) => (one ? one.look : plain))
+}
+
+// Return the points that are at least DOT_GAP px from the last point before that is returned.
+function spaced(points) {
+  const kept = []
+  for (const point of points) {
+    const last = kept[kept.length - 1]
+    if (!last || Math.hypot(point[1] - last[1], point[2] - last[2]) >= DOT_GAP) kept.push(point)
+  }
+  return kept
 }
 
 // Return the sample of a look for the legend: an SVG of 24 x 16 px.
@@ -325,7 +372,9 @@ function swatch(mark, look, isDark) {
     x: `<path d="M7.5 3.5L16.5 12.5M16.5 3.5L7.5 12.5" stroke="${colour}" stroke-width="2.4"/>`,
   }
   const drawn = {
-    node: node[look.marker],
+    node: look.is_dashed ? round(5, `fill="none" stroke="${colour}" stroke-dasharray="2 2"`) : node[look.marker],
+    track: `<path d="M2 8H12" stroke="${colour}" stroke-width="1.6"/><path d="M12 8H22" stroke="${colour}" stroke-width="1.6" stroke-dasharray="3 2"/>${round(2.4, `fill="${colour}"`)}`,
+    area: `${round(7.4, `fill="${colour}" opacity="0.35"`)}<path d="M12 3.5L16.5 8L12 12.5L7.5 8Z" fill="${colour}"/>`,
     disc: node[look.marker],
     ring: round(5.6, `fill="none" stroke="${colour}" stroke-width="${Math.min(look.width, 2.6)}" ${look.is_dashed ? 'stroke-dasharray="3 2"' : ""}`),
     cross: node.x,
@@ -338,7 +387,7 @@ function swatch(mark, look, isDark) {
     label: `<text x="12" y="12" font-size="11" text-anchor="middle" fill="${colour}">a</text>`,
     strip: `<rect x="2" y="3.5" width="20" height="9" fill="${colour}"/>`,
   }
-  return `<svg width="24" height="16" aria-hidden="true"><g opacity="${Math.max(look.alpha, 0.35)}">${drawn[mark] ?? ""}</g></svg>`
+  return `<svg width="24" height="16" aria-hidden="true"><g opacity="${mark == "area" ? 1 : Math.max(look.alpha, 0.35)}">${drawn[mark] ?? ""}</g></svg>`
 }
 
 function scaleSwatch(scale, isDark) {

@@ -132,7 +132,50 @@ class Timeline extends TimeBox {
     context.rotate(-Math.PI / 2)
     this.write(brush, label, 0, 0)
     context.restore()
+    this.paintSpans(brush)
     for (const layer of this.picture.layers) if (layer.on_timeline && this.player.isOn(layer.name)) this.paintMarks(brush, layer, size)
+  }
+
+  // Paint the intervals in which nodes are down (a bar in the node's line), or in which the whole network changes (a bar
+  // at the top, and a pale band), each with its label if it has room.
+  paintSpans(brush) {
+    const { context } = brush
+    const { row } = this.picture.timeline
+    const ends = new Map() // height of a line of text -> the ends of its labels
+    for (const { label, from, until, node, colour } of this.picture.timeline.spans ?? []) {
+      const [x0, x1] = [from, until].map((time) => clamp(this.at(time), LEFT, this.width - RIGHT))
+      if (x1 <= x0) continue
+      const width = Math.max(x1 - x0, 1)
+      const y = node < 0 ? 3 : this.y(row[node])
+      context.fillStyle = colour[this.player.isDark]
+      if (node < 0) {
+        context.globalAlpha = 0.16
+        context.fillRect(x0, 0, width, this.height - AXIS)
+      }
+      context.globalAlpha = node < 0 ? 0.9 : 0.45
+      context.fillRect(x0, y - 1.5, width, 3)
+      context.globalAlpha = 1
+      context.fillRect(x0, y - 4, 1.5, 8)
+      if (until < this.player.duration) context.fillRect(x1 - 1.5, y - 4, 1.5, 8)
+      this.writeSpan(brush, label, x0 + 4, node < 0 ? 11 : y - 7 < 6 ? y + 8 : y - 7, ends)
+    }
+  }
+
+  // Write a label unless it covers another one or leaves the box. `ends`: line of text -> where its last label ends.
+  writeSpan(brush, label, x, y, ends) {
+    const line = Math.round(y / 10)
+    brush.context.font = `10px ${this.player.font}`
+    const end = x + brush.context.measureText(label).width
+    const boxes = [line - 1, line, line + 1].flatMap((one) => ends.get(one) ?? [])
+    if (end > this.width - 2 || boxes.some(([low, high]) => low < end + 4 && high > x - 4)) return
+    ends.set(line, [...(ends.get(line) ?? []), [x, end]])
+    brush.context.strokeStyle = this.player.colour("ground")
+    brush.context.lineWidth = 3
+    brush.context.lineJoin = "round"
+    brush.context.textAlign = "left"
+    brush.context.textBaseline = "middle"
+    brush.context.strokeText(label, x, y)
+    this.write(brush, label, x, y, "left")
   }
 
   paintMarks(brush, layer, size) {

@@ -1,0 +1,254 @@
+"""Which protocol heals after which fault: `matrix` runs all protocols under all faults.
+
+    matrix = wb.faults.matrix([wb.Diffusion(), wb.TinyMQ(), wb.DPS()])
+    matrix                   a heat map: delivery before, during and after each fault, and the recovery time
+    matrix.table             a row for each fault and protocol
+    matrix.why("partition", "DPS")      why readings after the fault were lost, from the traces
+    matrix.runs              the `SweepTable`, a row for each run
+
+Theory of operation
+    All runs have the same subscriptions and publications. A run has three periods, shares of its duration: before the
+    fault (from 0.2 to 0.4, after a time to set up), during the fault (to 0.6) and after it (to the end). A reading
+    belongs to the period in which it is published. A period's delivery ratio is the share of its expected readings that
+    arrive at all, however late. A reading is expected if a path of links that exist at some time leads to the sink, so
+    readings that no protocol can deliver during a partition count as lost.
+
+    ``recovery_s`` is the time from the end of the fault (from its begin, if it is permanent) to the first reading from
+    which on at least 90 % arrive, as in the metric ``recovery_s``. It is infinite if that never happens.
+
+A protocol *recovers* if ``recovery_s`` is finite and at least 90 % of the readings after the fault arrive, or as many
+as without a fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.analysis.accounts import missing
+from workbench.analysis.expected import NEVER, expected
+from workbench.analysis.explain import sentence
+from workbench.errors import ParameterError
+from workbench.extensions import extensible
+from workbench.keywords import checked
+from workbench.protocols.protocol import Protocol
+from workbench.sim.metrics.progress import STEADY, first_steady
+from workbench.sim.radio import Radio
+from workbench.sim.radios import cc2420
+from workbench.sim.rows import Columns
+from workbench.sim.run import Run
+from workbench.sim.scenario import Scenario
+from workbench.sim.workload import publish, subscribe
+from workbench.suggestion import meant
+from workbench.sweeps.faults.cases import FAULTS, PERMANENT, Place, find_victims
+from workbench.sweeps.runners import Runner
+from workbench.sweeps.sweep import Sweep
+from workbench.sweeps.table import SweepTable
+from workbench.topology.generators import disc
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FAULTS", "FaultMatrix", "matrix"]
+PERIODS = ("before", "during", "after")
+_SHARES = (0.2, 0.4, 0.6, 1.0)  # the bounds of the periods, as shares of the duration
+
+
+@checked
+def matrix(
+    protocols: Iterable[Protocol] | Mapping[str, Protocol],
+    faults: Iterable[str] | None = None,
+    topology: Any = None,
+    radio: Radio | None = None,
+    seeds: Iterable[int] = range(1, 4),
+    duration_s: float = 300.0,
+    runner: Runner | None = None,
+    out: Any = None,
+    progress: bool | None = None,
+) -> FaultMatrix:
+    """Run each protocol under each fault, and return delivery, recovery time and wrong deliveries as a `FaultMatrix`.
+
+    protocols   the protocols, or {name: protocol}
+    faults      names among `FAULTS`; None for all
+    topology    the network; by default 40 nodes in 100 m x 60 m, linked up to 22 m
+    radio       by default that of the CC2420
+    seeds       a run for each seed, protocol and fault
+    duration_s  of each run; the fault lasts from 0.4 to 0.6 of it
+    runner, out, progress      as for `Sweep.run`
+
+    The two nodes that are furthest apart subscribe, and four other nodes publish every two seconds. Raises
+    ParameterError for an unknown fault, and for a network in which no node may fail.
+    """
+    named_protocols = _name_protocols(protocols)
+    names = list(FAULTS) if faults is None else list(faults)
+    for name in names:
+        if name not in FAULTS:
+            raise ParameterError(f"the fault {name!r:.60} is unknown{meant(name, FAULTS)}; choose: {', '.join(FAULTS)}")
+    graph = disc(40, 100, 60, radius_m=22, seed=3) if topology is None else topology
+    place, items = _make_workload(graph, named_protocols.values(), duration_s)
+    base = Scenario(
+        graph, next(iter(named_protocols.values())), items, cc2420() if radio is None else radio, duration_s
+    )
+    workloads = {name: [*items, *FAULTS[name](place)] for name in names}
+    over = {"workload": workloads, "protocol": named_protocols, "seed": list(seeds)}
+    sweep = Sweep(base, over, measure=measure)
+    return FaultMatrix(sweep.run(out, runner, progress), names, list(named_protocols))
+
+
+def _name_protocols(protocols: Any) -> dict[str, Protocol]:
+    if isinstance(protocols, Mapping):
+        return dict(protocols)
+    listed = [protocols] if isinstance(protocols, Protocol) else list(protocols)
+    for protocol in listed:
+        if not isinstance(protocol, Protocol):
+            raise ParameterError(f"the argument `protocols` has {protocol!r:.60}; it must be a list of protocols")
+    names = [type(protocol).public_class().__name__ for protocol in listed]
+    if not names:
+        raise ParameterError("the argument `protocols` is empty; it must have at least one protocol")
+    return {
+        name if names.count(name) == 1 else f"{name} {number + 1}": protocol
+        for number, (name, protocol) in enumerate(zip(names, listed, strict=True))
+    }
+
+
+def _make_workload(graph: Any, protocols: Iterable[Protocol], duration_s: float) -> tuple[Place, list[Any]]:
+    """Return the place of the faults, and the subscriptions and publications of all runs.
+
+    Named nodes of a protocol, such as roots, do not fail, unless they subscribe.
+    """
+    named_nodes = {node for protocol in protocols for nodes in protocol.named_nodes().values() for node in nodes}
+    nodes = sorted(graph)
+    if len(nodes) < 8:
+        raise ParameterError(f"the network has {len(nodes)} nodes; a fault matrix needs at least 8")
+    by_place = sorted(nodes, key=lambda node: (*graph.nodes[node]["pos"], node))
+    sinks = by_place[0], by_place[-1]
+    sources = tuple(by_place[len(by_place) * share // 5] for share in (1, 2, 3, 4))
+    victims = find_victims(graph, {*sinks, *sources, *(node for node in named_nodes if node in graph)})
+    if not victims:
+        raise ParameterError(
+            "no node of this network may fail without separating sinks and sources; add nodes or links"
+        )
+    begin_s, end_s = _SHARES[1] * duration_s, _SHARES[2] * duration_s
+    place = Place(graph, sinks, sources, victims, begin_s, end_s, duration_s)
+    period_s = 2.0
+    start_s = _SHARES[0] * duration_s / 2
+    items = [
+        subscribe(sinks, "TEMP GE 20", start_s=1.0),
+        publish(sources, "TEMP IS 25", every_s=period_s, start_s=start_s, stagger=True),
+    ]
+    return place, items
+
+
+def measure(run: Run) -> dict[str, float]:
+    """Return the delivery ratio of each period, the recovery times, and the numbers of wrong and repeated deliveries.
+
+    ``run``: a run of a fault matrix, with its trace. The recovery times count from the end of the fault and from its begin.
+    """
+    duration_s = run.scenario.duration_s
+    expectations = expected(run.scenario, Columns(run.trace))
+    pairs = expectations.pairs
+    is_expected = pairs.hops >= 0
+    published_s = expectations.publications.time_us[pairs.publication[is_expected]] / 1e6
+    arrived = pairs.delivery[is_expected] != NEVER
+    numbers: dict[str, float] = {}
+    for period, first, last in zip(PERIODS, _SHARES, _SHARES[1:], strict=False):
+        is_in = (published_s >= first * duration_s) & (published_s < last * duration_s)
+        numbers[period] = float(arrived[is_in].mean()) if is_in.any() else math.nan
+    for name, share in (("steady_from_begin_s", _SHARES[1]), ("steady_from_end_s", _SHARES[2])):
+        numbers[name] = _steady_after_s(published_s, arrived, share * duration_s)
+    metrics = run.metrics
+    numbers["wrong"], numbers["repeated"] = metrics["wrong_deliveries"], metrics["duplicate_deliveries"]
+    return numbers
+
+
+def _steady_after_s(published_s: np.ndarray, arrived: np.ndarray, begin_s: float) -> float:
+    """Return the time in s from ``begin_s`` to the first reading from which on the delivery is steady, or infinity.
+
+    ``published_s``, ``arrived`` (n,): when each expected reading was published, and whether it arrived.
+    """
+    is_later = published_s >= begin_s
+    if not is_later.any():
+        return math.nan
+    times_s, row = np.unique(published_s[is_later], return_inverse=True)
+    expected_counts = np.bincount(row)
+    steady = first_steady(expected_counts, np.bincount(row, weights=arrived[is_later]))
+    return math.inf if steady is None else float(times_s[steady] - begin_s)
+
+
+@extensible
+class FaultMatrix:
+    """The result of `matrix`. ``faults``, ``protocols``: names, in the order of rows and columns of the heat map."""
+
+    def __init__(self, runs: SweepTable, faults: list[str], protocols: list[str]) -> None:
+        self.runs = runs
+        self.faults = faults
+        self.protocols = protocols
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each fault and protocol, the mean of all seeds.
+
+        before, during, after     delivery ratios of the three periods
+        recovery_s                the longest recovery time of all seeds, in s
+        wrong, repeated           numbers of wrong and of duplicate deliveries, in all seeds
+        verdict                   "recovers", or "does not recover"
+        """
+        import pandas as pd
+
+        frame = self.runs.to_pandas()
+        rows = []
+        for fault in self.faults:
+            for protocol in self.protocols:
+                of_cell = frame[(frame["workload"] == fault) & (frame["protocol"] == protocol)]
+                recovery = of_cell["steady_from_begin_s" if fault in PERMANENT else "steady_from_end_s"]
+                row = {"fault": fault, "protocol": protocol}
+                row |= {period: float(of_cell[period].mean()) for period in PERIODS}
+                row |= {"recovery_s": float(recovery.max()), "wrong": int(of_cell["wrong"].sum())}
+                rows.append(row | {"repeated": int(of_cell["repeated"].sum())})
+        table = pd.DataFrame(rows)
+        undisturbed = table[table["fault"] == "none"].set_index("protocol")["after"]
+        usual = table["protocol"].map(undisturbed).fillna(1.0) if len(undisturbed) else 1.0
+        recovers = np.isfinite(table["recovery_s"]) & (table["after"] >= STEADY)
+        recovers |= table["after"] >= usual - 0.02
+        table["verdict"] = np.where(recovers, "recovers", "does not recover")
+        return table
+
+    def cell(self, fault: str, protocol: str) -> pd.Series:
+        """Return the row of the table for a fault and a protocol. Raises ParameterError for unknown names."""
+        for name, value, known in (("fault", fault, self.faults), ("protocol", protocol, self.protocols)):
+            if value not in known:
+                raise ParameterError(f"the {name} {value!r:.60} is not in this matrix{meant(value, known)}")
+        table = self.table
+        return table[(table["fault"] == fault) & (table["protocol"] == protocol)].iloc[0]
+
+    def run(self, fault: str, protocol: str) -> Run:
+        """Run the worst of the seeds of a fault and a protocol again, and return its `Run`."""
+        self.cell(fault, protocol)
+        frame = self.runs.to_pandas()
+        of_cell = frame[(frame["workload"] == fault) & (frame["protocol"] == protocol)]
+        return self.runs.run(int(of_cell["after"].to_numpy().argmin() + of_cell.index[0]))
+
+    def why(self, fault: str, protocol: str, most: int = 3) -> list[str]:
+        """Return why readings after the fault were lost, in the worst run: the ``most`` frequent causes, as sentences.
+
+        The list is empty if no reading of that period was lost.
+        """
+        run = self.run(fault, protocol)
+        begin_us = round(_SHARES[2] * run.scenario.duration_s * 1e6)
+        causes: dict[str, list[Any]] = {}
+        for account in missing(run):
+            if account.published_us >= begin_us:
+                causes.setdefault(account.cause, []).append(account)
+        frequent = sorted(causes.values(), key=len, reverse=True)[:most]
+        return [f"{len(accounts)} readings, such as: {sentence(run.scenario, accounts[0])}" for accounts in frequent]
+
+    def __repr__(self) -> str:
+        counts = self.table["verdict"].value_counts()
+        return (
+            f"FaultMatrix({len(self.faults)} faults, {len(self.protocols)} protocols: "
+            f"{counts.get('recovers', 0)} of {len(self.table)} recover)"
+        )

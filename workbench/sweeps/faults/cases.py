@@ -1,0 +1,167 @@
+"""The faults of a fault matrix: functions that add a change of the network, or of the load, to a scenario.
+
+A fault begins at ``begin_s`` and ends at ``end_s``. It affects *victims*: nodes that neither subscribe nor publish, are
+no root or other named node, and without which all sinks and sources are still connected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import networkx as nx
+
+from workbench import mobility
+from workbench.sim.changes.items import burst_loss, crash, jam, join, leave, link_trace, move, outage, partition
+from workbench.sim.changes.measured import LinkQualities
+from workbench.sim.workload import publish
+from workbench.topology.edits import has_link_rule
+
+_SHARE = 0.2  # of the nodes, the largest number of victims
+
+
+class Place(NamedTuple):
+    """The network of a fault matrix, and the nodes and times of its faults.
+
+    ``victims``: the most central nodes that may fail. ``reserved``: named nodes of the protocols, such as roots.
+    """
+
+    graph: nx.DiGraph
+    sinks: tuple[int, ...]
+    sources: tuple[int, ...]
+    victims: tuple[int, ...]
+    begin_s: float
+    end_s: float
+    duration_s: float
+
+    @property
+    def extent_m(self) -> tuple[float, float]:
+        """The largest x and the largest y coordinate of the nodes, in metres."""
+        positions_m = [position for _, position in self.graph.nodes(data="pos")]
+        return max(x for x, _ in positions_m), max(y for _, y in positions_m)
+
+
+def find_victims(graph: nx.DiGraph, reserved: Iterable[int]) -> tuple[int, ...]:
+    """Return the most central nodes that may fail together: without them, the ``reserved`` nodes stay connected.
+
+    At most a fifth of the nodes are victims, in descending order of their betweenness.
+    """
+    kept, victims = set(reserved), []
+    rest = nx.DiGraph(graph)
+    centrality = nx.betweenness_centrality(graph)
+    for node in sorted(set(graph) - kept, key=lambda node: (-centrality[node], node)):
+        if len(victims) >= _SHARE * len(graph):
+            break
+        without = rest.subgraph(set(rest) - {node})
+        some_kept = next(iter(kept))
+        reached = nx.descendants(without, some_kept) & nx.ancestors(without, some_kept)
+        if kept - {some_kept} <= reached:
+            rest = nx.DiGraph(without)
+            victims.append(node)
+    return tuple(victims)
+
+
+def _no_fault(place: Place) -> list[Any]:
+    return []
+
+
+def _relays_down(place: Place) -> list[Any]:
+    return [outage(place.victims, place.begin_s, place.end_s)]
+
+
+def _relays_crash(place: Place) -> list[Any]:
+    return [crash(place.victims, place.begin_s, place.end_s)]
+
+
+def _relays_leave(place: Place) -> list[Any]:
+    return [leave(place.victims, place.begin_s)]
+
+
+def _relays_never_up(place: Place) -> list[Any]:
+    return [outage(place.victims, 0.0)]
+
+
+def _relays_join(place: Place) -> list[Any]:
+    return [join(place.victims, place.begin_s)]
+
+
+def _sink_crashes(place: Place) -> list[Any]:
+    return [crash(place.sinks[-1], place.begin_s, place.end_s)]
+
+
+def _all_crash(place: Place) -> list[Any]:
+    return [crash("all", place.begin_s, place.begin_s + 5)]
+
+
+def _partition(place: Place) -> list[Any]:
+    nodes = sorted(place.graph, key=lambda node: (place.graph.nodes[node]["pos"][0], node))
+    return [partition(sorted(nodes[: len(nodes) // 2]), place.begin_s, place.end_s)]
+
+
+def _deaf_relay(place: Place) -> list[Any]:
+    """Let the most central victim hear nothing; its own frames are heard."""
+    node = place.victims[0]
+    senders = sorted(place.graph.predecessors(node))
+    ratios = [place.graph.edges[sender, node]["pdr"] for sender in senders]
+    times_s = [place.begin_s] * len(senders) + [place.end_s] * len(senders)
+    deaf_links = LinkQualities(times_s, senders * 2, [node] * 2 * len(senders), [0.0] * len(senders) + ratios)
+    return [link_trace(deaf_links)]
+
+
+def _burst_loss(place: Place) -> list[Any]:
+    return [burst_loss(4.0, 1.0, start_s=place.begin_s, stop_s=place.end_s)]
+
+
+def _jam(place: Place) -> list[Any]:
+    width_m, height_m = place.extent_m
+    return [jam(width_m / 2, height_m / 2, max(width_m, height_m) / 6, place.begin_s, place.end_s)]
+
+
+def _burst_of_readings(place: Place) -> list[Any]:
+    return [publish(place.sources, "TEMP IS 27", start_s=place.begin_s + number * 0.001) for number in range(20)]
+
+
+def _saturated(place: Place) -> list[Any]:
+    return [publish(place.sources, "TEMP IS 26", every_s=0.1, start_s=place.begin_s, stop_s=place.end_s, stagger=True)]
+
+
+def _radius_m(place: Place) -> float | None:
+    """Return a radius for networks whose links do not depend on positions: that of the longest link."""
+    if has_link_rule(place.graph):
+        return None
+    ends_m = [(place.graph.nodes[a]["pos"], place.graph.nodes[b]["pos"]) for a, b in place.graph.edges]
+    return max(((x0 - x1) ** 2 + (y0 - y1) ** 2) ** 0.5 for (x0, y0), (x1, y1) in ends_m)
+
+
+def _sink_moves(place: Place) -> list[Any]:
+    """Move the last sink to the opposite side of the network."""
+    x_m, y_m = place.graph.nodes[place.sinks[-1]]["pos"]
+    width_m, height_m = place.extent_m
+    waypoints = [(place.begin_s, x_m, y_m), (place.end_s, width_m - x_m, height_m - y_m)]
+    return [move(place.sinks[-1], waypoints, radius_m=_radius_m(place))]
+
+
+def _all_move(place: Place) -> list[Any]:
+    return [move("all", mobility.RandomWaypoint(), radius_m=_radius_m(place))]
+
+
+FAULTS: dict[str, Callable[[Place], list[Any]]] = {
+    "none": _no_fault,
+    "relays down": _relays_down,
+    "relays crash": _relays_crash,
+    "relays leave": _relays_leave,
+    "relays never up": _relays_never_up,
+    "relays join": _relays_join,
+    "sink crashes": _sink_crashes,
+    "power cut": _all_crash,
+    "partition": _partition,
+    "deaf relay": _deaf_relay,
+    "burst loss": _burst_loss,
+    "jammer": _jam,
+    "burst of readings": _burst_of_readings,
+    "saturated channel": _saturated,
+    "sink moves": _sink_moves,
+    "all move": _all_move,
+}
+# Faults that last to the end of the run, or have no end: recovery is counted from their begin.
+PERMANENT = frozenset(("none", "relays leave", "relays never up", "relays join", "burst of readings", "all move"))

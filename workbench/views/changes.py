@@ -1,0 +1,206 @@
+"""Layers of networks that change: tracks of nodes, partitions, jammers; and these changes in time and in words.
+
+    change_layers(recorded)       the layers of a run whose workload changes the network
+    timeline_spans(view)          the intervals that the player's timeline shows
+    moments_of_changes(scenario)  the times of changes, with a sentence each
+
+All of them are empty if the workload has no item of `workbench.sim.changes` but outages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.sim.actions import select_nodes
+from workbench.sim.changes.arcs import link_changes, noise_intervals
+from workbench.sim.changes.items import Crash, Jam, Join, Leave, Partition
+from workbench.views import palette
+from workbench.views.changing_layout import ChangingLayout
+from workbench.views.layers import Layer, Look, Recorded, RunView, Section, table, tuples
+from workbench.views.nodes import DOWN_LOOKS, failing, leaving
+from workbench.views.spans import thinned
+
+MOST = 60_000
+MOST_SPANS = 400  # intervals on the timeline
+MOST_MOVING = 30  # nodes; the tracks of more nodes are hidden at first
+
+TRACK = Look("track (dashed: still to come)", palette.CODED, 0.1, 1.8, alpha=0.6, mark="track")
+SEPARATED = Look("separated by a partition", palette.SEPARATED, 2.1, 15, 0, 0.6, mark="disc")
+JAMMER = Look("jammer", palette.LOST, 1.0, 11, 1.4, 0.13, mark="area")
+
+DOWN_WORDS = ("down", "crashed", "left", "not yet joined")  # on the timeline, for each of `nodes.DOWN_LOOKS`
+
+PARTITION = Section("Partition", (("", "text", "word"),))
+JAMMED = Section("Jammed", (("from", "from_us", "time"), ("until", "until_us", "time")))
+HISTORY = Section("Up and down", (("", "text", "word"),))
+
+
+class Span(NamedTuple):
+    """An interval on the timeline. ``node``: the node's number, or -1 for the whole network."""
+
+    label: str
+    from_us: int
+    until_us: int
+    node: int
+    colour: str
+
+
+def changes_network(scenario: Any) -> bool:
+    """Return whether a scenario's workload changes its network in another way than by outages."""
+    return link_changes(scenario) is not None or any(
+        isinstance(item, (Crash, Join, Leave)) for item in scenario.workload
+    )
+
+
+def change_layers(recorded: Recorded) -> list[Layer]:
+    """Return the layers of tracks, partitions, jammers and jammed nodes, and the history of nodes for the inspector.
+
+    Layers without rows are left out.
+    """
+    scenario, duration_us = recorded.run.scenario, recorded.duration_us
+    if not changes_network(scenario):
+        return []
+    layers = [
+        _tracks_layer(recorded),
+        _partition_layer(scenario, duration_us),
+        _jammer_layer(scenario, duration_us),
+        _jammed_layer(scenario, duration_us),
+        _history_layer(recorded),
+    ]
+    return [layer for layer in layers if len(layer)]
+
+
+def _tracks_layer(recorded: Recorded) -> Layer:
+    plan = recorded.plan
+    moving = (
+        plan.tracks.nodes if isinstance(plan, ChangingLayout) and plan.tracks is not None else np.zeros(0, np.int64)
+    )
+    columns = table(len(moving), node=plan.ids[moving], until_us=np.full(len(moving), recorded.duration_us))
+    return Layer("tracks", columns, (TRACK,), "track", is_on=len(moving) <= MOST_MOVING)
+
+
+def _partition_layer(scenario: Any, duration_us: int) -> Layer:
+    nodes = tuple(sorted(scenario.topology.nodes))
+    rows, texts = [], []
+    for start_us, stop_us, item in _intervals(scenario, Partition, duration_us):
+        side = select_nodes(item.at, nodes)
+        others = len(nodes) - len(side)
+        until = "the end of the run" if stop_us == duration_us else f"{stop_us / 1e6:g} s"
+        texts.append(
+            f"with {_count(len(side) - 1, 'other node')}, separated from {_count(others, 'node')} "
+            f"from {start_us / 1e6:g} s to {until}"
+        )
+        rows += [(node, start_us, stop_us, len(texts) - 1) for node in side]
+    return Layer("partition", _table(rows, "text"), (SEPARATED,), "disc", section=PARTITION, words=texts)
+
+
+def _jammer_layer(scenario: Any, duration_us: int) -> Layer:
+    rows, texts = [], []
+    for item in scenario.workload:
+        if isinstance(item, Jam):
+            texts.append(f"jammer at ({item.x_m:g}, {item.y_m:g}) m, reaches {item.radius_m:g} m")
+            rows += [
+                (*pulse, len(texts) - 1, item.x_m, item.y_m, item.radius_m) for pulse in item.pulses_us(duration_us)
+            ]
+    columns = np.array(rows, float).reshape(-1, 6).T
+    names = ("from_us", "until_us", "text", "x_m", "y_m", "radius_m")
+    pulses, notes = thinned(table(**dict(zip(names, columns, strict=True))), MOST, "pulses of jammers")
+    return Layer("jammers", pulses, (JAMMER,), "area", words=texts, notes=notes)
+
+
+def _jammed_layer(scenario: Any, duration_us: int) -> Layer:
+    """Return the layer of the intervals in which nodes are jammed; it is a table of the inspector."""
+    changes, ids = link_changes(scenario), np.array(sorted(scenario.topology.nodes))
+    if changes is None or not any(isinstance(item, Jam) for item in scenario.workload):
+        return Layer("jammers", table())
+    first, intervals_us = noise_intervals(changes, len(ids))
+    until_us = np.minimum(intervals_us[:, 1], duration_us)
+    columns = table(node=np.repeat(ids, np.diff(first)), from_us=intervals_us[:, 0], until_us=until_us)
+    jammed, notes = thinned(columns, MOST, "intervals in which nodes are jammed")
+    return Layer("jammers", jammed, section=JAMMED, notes=notes)
+
+
+def _history_layer(recorded: Recorded) -> Layer:
+    """Return the layer of sentences about each node's failures and starts up to each time, for the inspector."""
+    columns = recorded.columns
+    rows = columns.where(event=("failed", "recovered"))
+    times_us, nodes = columns["time_us"][rows].tolist(), columns["node"][rows].tolist()
+    details, boots = columns.text("detail", rows).tolist(), columns["value"][rows].tolist()
+    is_failure = columns.says("event", rows, "failed").tolist()
+    left = leaving(recorded.run.scenario)
+    sentences: dict[int, str] = {}
+    words: dict[str, int] = {}
+    last_row: dict[int, int] = {}
+    table_rows: list[list[int]] = []
+    for time_us, node, detail, boot, fails in zip(times_us, nodes, details, boots, is_failure, strict=True):
+        at = f"{time_us / 1e6:g} s"
+        if fails:
+            text = {"crashed": f"crashed at {at}", "absent": "not yet joined"}.get(detail, f"down from {at}")
+            text = f"left at {at}" if (node, time_us) in left else text
+        else:
+            text = {"restarted": f"started again at {at} (boot {boot})", "joined": f"joined at {at}"}.get(
+                detail, f"up again at {at}"
+            )
+        before = sentences.get(node, "")
+        sentences[node] = text if not before or before == "not yet joined" else f"{before}, {text}"
+        if node in last_row:
+            table_rows[last_row[node]][2] = time_us
+        last_row[node] = len(table_rows)
+        table_rows.append([node, time_us, recorded.duration_us, words.setdefault(sentences[node], len(words))])
+    return Layer("nodes", _table(table_rows, "text"), section=HISTORY, words=list(words))
+
+
+def _intervals(scenario: Any, kind: type[Any], duration_us: int) -> Iterator[tuple[int, int, Any]]:
+    """Yield (begin in µs, end in µs, item) for the items of a kind that begin before the end of the run."""
+    for item in scenario.workload:
+        if isinstance(item, kind):
+            start_us = round(item.start_s * 1e6)
+            stop_us = duration_us if item.stop_s is None else min(round(item.stop_s * 1e6), duration_us)
+            if start_us < stop_us:
+                yield start_us, stop_us, item
+
+
+def _table(rows: list[Any], name: str) -> dict[str, np.ndarray]:
+    columns = np.array(rows, np.int64).reshape(-1, 4).T
+    return table(**dict(zip(("node", "from_us", "until_us", name), columns, strict=True)))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# The timeline and the moments
+
+
+def timeline_spans(view: RunView) -> list[Span]:
+    """Return the intervals in which nodes are down, the network is separated, or jammers send, at most `MOST_SPANS`."""
+    scenario, duration_us = view.run.scenario, view.duration_us
+    if view.trace is None or not changes_network(scenario):
+        return []
+    spans = [
+        Span("partition", start_us, stop_us, -1, palette.SEPARATED)
+        for start_us, stop_us, _ in _intervals(scenario, Partition, duration_us)
+    ]
+    for item in scenario.workload:
+        if isinstance(item, Jam):
+            spans += [Span("jammer", *pulse, -1, palette.LOST) for pulse in item.pulses_us(duration_us)]
+    down = failing(view.trace, duration_us, leaving(scenario))
+    for node, start_us, stop_us, look in tuples(down, "node", "from_us", "until_us", "look"):
+        spans.append(Span(DOWN_WORDS[look], start_us, stop_us, node, DOWN_LOOKS[look].colour))
+    return spans[:MOST_SPANS]
+
+
+def moments_of_changes(scenario: Any) -> list[tuple[int, str]]:
+    """Return (time in µs, sentence) of the begin and the end of each partition and each jammer, without its pulses."""
+    duration_us = round(scenario.duration_s * 1e6)
+    moments = []
+    for kind, begin, end in (
+        (Partition, "a partition begins", "the parts merge"),
+        (Jam, "a jammer starts", "a jammer stops"),
+    ):
+        for start_us, stop_us, _ in _intervals(scenario, kind, duration_us):
+            moments += [(start_us, begin), (stop_us, end)]
+    return [(time_us, text) for time_us, text in moments if time_us < duration_us]
