@@ -29,9 +29,14 @@ def nodes_in_c(scenario, is_in_c=lambda address: True):
 
 
 def played(scenario, nodes=None):
-    """Play a scenario with these nodes, or with its own, and return the trace."""
+    """Play a scenario with these nodes, or with its own, and return the trace. After a crash, nodes in C start anew."""
+
+    def make_again(i, boot):
+        node = engine.make_node(scenario, i, boot)
+        return make_node(scenario.protocol, node.address, node.random) if type(nodes[i]) is not type(node) else node
+
     recorder = trace.Recorder()
-    engine.play(scenario, recorder, None, nodes)
+    engine.play(scenario, recorder, None, nodes, make_again if nodes else None)
     return recorder.table()
 
 

@@ -80,6 +80,11 @@ LOCKSTEP = {
         wb.Radio(),
         [wb.outage([1, 6], start_s=2, stop_s=4), wb.outage(15, start_s=4, stop_s=5)],
     ),
+    "crashes": (
+        wb.Diffusion(refresh_s=2),
+        wb.Radio(loss="none"),
+        [wb.crash([1, 6, 15], start_s=2, stop_s=4), wb.crash(6, 5, 6), wb.join([4, 9], 1), wb.partition([0, 1], 5, 6)],
+    ),
     "filters": (
         wb.Diffusion(
             filters=[

@@ -289,7 +289,8 @@ def _refuse_reinforcements(scenario: Any) -> None:
 
 def _most_subscriptions(scenario: Any) -> int:
     """Return the largest number of subscriptions that the workload makes at one node."""
-    from workbench.sim.workload import SUBSCRIBE, Subscribe, expand  # loads numpy, which a mote lacks
+    from workbench.sim.actions import SUBSCRIBE  # loads numpy, which a mote lacks
+    from workbench.sim.workload import Subscribe, expand
 
     items = [item for item in scenario.workload if isinstance(item, Subscribe)]
     actions = expand(items, tuple(scenario.topology.nodes), round(scenario.duration_s * 1e6), scenario.seed)

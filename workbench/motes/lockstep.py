@@ -153,7 +153,18 @@ def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] 
             nodes[address] = LockstepNode(address, scenario.protocol, mote, configuration)
         recorder = Recorder()
         all_nodes = [nodes.get(node.address, node) for node in engine.make_nodes(scenario)]
-        engine.play(scenario, recorder, progress, all_nodes)
+
+        def make_again(i: int, boot: int) -> Node:
+            """Return node ``i`` for its start after a crash; configuring its mote again erases the mote's memory."""
+            address = all_nodes[i].address
+            if address not in urls:
+                return engine.make_node(scenario, i, boot)
+            key = engine.boot_key(scenario.seed, address, boot)
+            configuration = session.configuration(address, boot) | {"key": key}
+            nodes[address] = LockstepNode(address, scenario.protocol, session.motes[address], configuration)
+            return nodes[address]
+
+        engine.play(scenario, recorder, progress, all_nodes, make_again)
     except ScenarioError as error:
         raise LinkError(str(error)) if isinstance(error.__cause__, LinkError) else error from error
     finally:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -27,6 +28,7 @@ from workbench.motes.mote import configuration
 from workbench.motes.session import MoteSession
 from workbench.protocols.contract import NOBODY
 from workbench.sim import actions
+from workbench.sim.actions import CRASHED
 from workbench.sim.application import Application, Outages, reading
 from workbench.sim.kernel import ACTION, Kernel
 
@@ -136,6 +138,11 @@ class Subscriptions:
         else:  # The subscription has ended meanwhile.
             self._post(key[0], messages.UNSUBSCRIBE, number)
 
+    def forget(self, node: int) -> None:
+        """Forget all subscriptions of a node that has lost its memory. The workload repeats them at its next start."""
+        self._open_subscriptions = {key: item for key, item in self._open_subscriptions.items() if key[0] != node}
+        self.forget_numbers(node)
+
     def forget_numbers(self, node: int) -> None:
         """Discard the numbers that a node's mote gave to its subscriptions. A lost mote assigns new ones."""
         self._numbers = {key: number for key, number in self._numbers.items() if key[0] != node}
@@ -175,13 +182,35 @@ class MoteOutages:
         self.kernel, self.channel = outages.kernel, outages.channel
         self.lost: set[int] = set()
         self._outages, self._commands, self._subscriptions = outages, commands, subscriptions
-        self._reconnections: Counter[int] = Counter()  # number of reconnections of each node's mote
+        self._reconnections: Counter[int] = Counter()  # number of reconnections and crashes of each node's mote
         self._unconfigured: set[int] = set()  # nodes whose reconnected motes are not configured yet
 
     def fail(self, node: int, now: int) -> None:
         """Begin an outage of a node: switch the node off and stop its mote's clock. Outages of a node may overlap."""
         self._outages.fail(self.kernel.index[node], now)
         self._commands.hold(node, now)
+
+    def absences(self, scenario: Any) -> dict[int, Callable[[], None]]:
+        """Return {index of a node that joins later: function that takes the node down at time 0}.
+
+        The clock of its mote is stopped, and the mote is configured again when the node joins.
+        """
+        addresses = self.kernel.addresses
+        return {i: partial(self._keep_away, addresses[i], down) for i, down in self._outages.absences(scenario).items()}
+
+    def _keep_away(self, node: int, take_down: Callable[[], None]) -> None:
+        take_down()
+        if node in self._commands.session.motes:
+            self._commands.hold(node, 0)
+            self._unconfigured.add(node)
+
+    def crash(self, node: int, now: int) -> None:
+        """Begin an outage in which a node loses its memory: its mote is configured again when the node recovers."""
+        self._outages.fail(self.kernel.index[node], now, CRASHED)
+        self._commands.hold(node, now)
+        self._subscriptions.forget(node)
+        self._reconnections[node] += 1
+        self._unconfigured.add(node)
 
     def recover(self, node: int, now: int) -> None:
         """End one outage of a node. If the node has no other outage, let its mote's clock run again.
@@ -265,6 +294,8 @@ class MoteApplication:
                 self._commands.notes.add(node, "refused", str(error), now)
         elif action.kind == actions.FAIL:
             self.outages.fail(node, now)
+        elif action.kind == actions.CRASH:
+            self.outages.crash(node, now)
         elif action.kind == actions.RECOVER:
             self.outages.recover(node, now)
         elif not self.kernel.down[self.kernel.index[node]]:

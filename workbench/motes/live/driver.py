@@ -44,6 +44,9 @@ class LiveNode(Node):
         super().__init__(address, protocol, None)
         self._post = post
 
+    def start(self, now: int, boot: int = 0) -> None:
+        """Do nothing: the live driver configures the mote, which starts the node."""
+
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
         """Pass a received frame to the mote; ``previous_hop`` is the neighbor that transmitted the frame.
 
@@ -86,6 +89,7 @@ class LiveDriver:
         self.subscriptions = Subscriptions(self.commands.post, self.commands.put_answer)
         self.kernel = Kernel([self._choose_node(node) for node in engine.make_nodes(scenario)], recorder)
         self.channel = Channel(scenario, self.kernel, motes_have_radios=session.has_radios)
+        self.kernel.make_node = self._make_again
         outages = Outages(self.kernel, self.channel)
         self.outages = MoteOutages(outages, self.commands, self.subscriptions)
         simulated_application = Application(scenario, self.kernel, outages)
@@ -100,6 +104,10 @@ class LiveDriver:
         """
         is_on_mote = node.address in self.session.motes
         return LiveNode(node.address, self.scenario.protocol, self.commands.post) if is_on_mote else node
+
+    def _make_again(self, i: int, boot: int) -> Node:
+        """Return node ``i`` for its start after a crash."""
+        return self._choose_node(engine.make_node(self.scenario, i, boot))
 
     def prepare(self) -> None:
         """Configure each mote to run its node, then start the clocks. Raises LinkError if a mote refuses.
@@ -125,7 +133,7 @@ class LiveDriver:
         """
         kernel = self.kernel
         plan(self.scenario, kernel, duration_us)
-        kernel.start()
+        kernel.start(self.outages.absences(self.scenario))
         while not self.stopped.is_set():
             now_us = self.clock.now_us()
             kernel.play_until(min(now_us, duration_us))

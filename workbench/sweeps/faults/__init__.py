@@ -16,8 +16,7 @@ Theory of operation
     ``recovery_s`` is the time from the end of the fault (from its begin, if it is permanent) to the first reading from
     which on at least 90 % arrive, as in the metric ``recovery_s``. It is infinite if that never happens.
 
-A protocol *recovers* if ``recovery_s`` is finite and at least 90 % of the readings after the fault arrive, or as many
-as without a fault.
+A protocol *recovers* if ``recovery_s`` is finite, or if as many readings arrive after the fault as without a fault.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from workbench.errors import ParameterError
 from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.protocols.protocol import Protocol
-from workbench.sim.metrics.progress import STEADY, first_steady
+from workbench.sim.metrics.progress import first_steady
 from workbench.sim.radio import Radio
 from workbench.sim.radios import cc2420
 from workbench.sim.rows import Columns
@@ -55,6 +54,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FAULTS", "FaultMatrix", "matrix"]
 PERIODS = ("before", "during", "after")
+NO_FAULT = "none"
+_TOLERANCE = 0.02  # of delivery ratios that count as equal
 _SHARES = (0.2, 0.4, 0.6, 1.0)  # the bounds of the periods, as shares of the duration
 
 
@@ -146,7 +147,8 @@ def _make_workload(graph: Any, protocols: Iterable[Protocol], duration_s: float)
 def measure(run: Run) -> dict[str, float]:
     """Return the delivery ratio of each period, the recovery times, and the numbers of wrong and repeated deliveries.
 
-    ``run``: a run of a fault matrix, with its trace. The recovery times count from the end of the fault and from its begin.
+    ``run``: a run of a fault matrix, with its trace. The recovery times count from the end of the fault, and from its
+    begin.
     """
     duration_s = run.scenario.duration_s
     expectations = expected(run.scenario, Columns(run.trace))
@@ -205,15 +207,14 @@ class FaultMatrix:
             for protocol in self.protocols:
                 of_cell = frame[(frame["workload"] == fault) & (frame["protocol"] == protocol)]
                 recovery = of_cell["steady_from_begin_s" if fault in PERMANENT else "steady_from_end_s"]
-                row = {"fault": fault, "protocol": protocol}
+                row: dict[str, Any] = {"fault": fault, "protocol": protocol}
                 row |= {period: float(of_cell[period].mean()) for period in PERIODS}
                 row |= {"recovery_s": float(recovery.max()), "wrong": int(of_cell["wrong"].sum())}
                 rows.append(row | {"repeated": int(of_cell["repeated"].sum())})
         table = pd.DataFrame(rows)
-        undisturbed = table[table["fault"] == "none"].set_index("protocol")["after"]
+        undisturbed = table[table["fault"] == NO_FAULT].set_index("protocol")["after"]
         usual = table["protocol"].map(undisturbed).fillna(1.0) if len(undisturbed) else 1.0
-        recovers = np.isfinite(table["recovery_s"]) & (table["after"] >= STEADY)
-        recovers |= table["after"] >= usual - 0.02
+        recovers = np.isfinite(table["recovery_s"]) | (table["after"] >= usual - _TOLERANCE)
         table["verdict"] = np.where(recovers, "recovers", "does not recover")
         return table
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import networkx as nx
+import numpy as np
 
 from workbench import mobility
 from workbench.sim.changes.items import burst_loss, crash, jam, join, leave, link_trace, move, outage, partition
@@ -142,9 +143,35 @@ def _sink_moves(place: Place) -> list[Any]:
 
 
 def _all_move(place: Place) -> list[Any]:
+    """Move all nodes to random places, from their places in the topology, until the end of the fault."""
+    nodes = sorted(place.graph)
+    places_m = [place.graph.nodes[node]["pos"] for node in nodes]
+    duration_s = place.end_s - place.begin_s
+    tracks = mobility.RandomWaypoint().tracks(nodes, places_m, place.extent_m, duration_s, seed=1)
+    radius_m = _radius_m(place)
+    return [
+        move(node, [(place.begin_s, *place_m), *_later(track, place)], radius_m=radius_m)
+        for node, place_m, track in zip(nodes, places_m, tracks, strict=True)
+    ]
+
+
+def _later(track: mobility.Track, place: Place) -> list[tuple[float, float, float]]:
+    """Return the waypoints of a track after its first, delayed to the fault, and its position at the fault's end."""
+    duration_us = round((place.end_s - place.begin_s) * 1e6)
+    is_during = (track.times_us > 0) & (track.times_us < duration_us)
+    times_us = np.append(track.times_us[is_during], duration_us)
+    positions_m = np.append(track.positions_m[is_during], mobility.positions(track, np.array([duration_us])), axis=0)
+    return [
+        (place.begin_s + time_us / 1e6, x_m, y_m)
+        for time_us, (x_m, y_m) in zip(times_us.tolist(), positions_m.tolist(), strict=True)
+    ]
+
+
+def _never_at_rest(place: Place) -> list[Any]:
     return [move("all", mobility.RandomWaypoint(), radius_m=_radius_m(place))]
 
 
+# "all move": for a time, then all nodes rest; "never at rest": during the whole run, also before the fault's begin.
 FAULTS: dict[str, Callable[[Place], list[Any]]] = {
     "none": _no_fault,
     "relays down": _relays_down,
@@ -162,6 +189,7 @@ FAULTS: dict[str, Callable[[Place], list[Any]]] = {
     "saturated channel": _saturated,
     "sink moves": _sink_moves,
     "all move": _all_move,
+    "never at rest": _never_at_rest,
 }
 # Faults that last to the end of the run, or have no end: recovery is counted from their begin.
-PERMANENT = frozenset(("none", "relays leave", "relays never up", "relays join", "burst of readings", "all move"))
+PERMANENT = frozenset(("none", "relays leave", "relays never up", "relays join", "burst of readings", "never at rest"))
