@@ -1,6 +1,7 @@
 """Known data sets: finding their files, and reading their formats even if the file is damaged."""
 
 import hashlib
+import math
 import warnings
 
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import workbench as wb
 from workbench import datasets, topology
 from workbench.datasets import parts
 from workbench.errors import DataError
@@ -251,6 +253,23 @@ def test_links_never_heard_have_no_delivery_and_make_no_arc():
     links = datasets.links_from_neighbors(observations([(0, 0, 2, 1), (0, 0, 1, 3)]))
     graph = topology.from_links(links)
     assert graph.number_of_edges() == 2 and set(graph) == {1, 2, 3}
+
+
+def test_links_of_intervals_follow_the_observations_and_make_a_link_trace():
+    # 2 hears 1 in both rounds of the first minute, and in one of two of the second.
+    rows = [(number, 0, 2, 1) for number in (0, 1, 2)] + [(number, 0, 1, 2) for number in range(4)] + [(3, 0, 2, 9)]
+    frame = observations(rows).assign(time_s=lambda table: 1000.0 + 30 * table["round"])
+    links = datasets.links_from_neighbors(frame, every_s=60).set_index(["transmitter", "receiver", "from_s"])
+    assert links.loc[(1, 2, 1000.0), "pdr"] == 1 and links.loc[(1, 2, 1060.0), "pdr"] == 0.5
+    trace = wb.link_trace(links.reset_index()).trace
+    times_of_arc = zip(trace.times_s, trace.transmitters, trace.receivers, trace.pdr, strict=True)
+    assert [(time_s, pdr) for time_s, *arc, pdr in times_of_arc if arc == [1, 2]] == [(0.0, 1.0), (60.0, 0.5)]
+
+
+@pytest.mark.parametrize("every_s", [0, -1, "a", math.nan])
+def test_an_interval_of_links_must_be_positive(every_s):
+    with pytest.raises(DataError, match="must be a number of seconds above 0"):
+        datasets.links_from_neighbors(observations([(0, 0, 2, 1)]).assign(time_s=0.0), every_s=every_s)
 
 
 def test_neighbor_observations_without_a_required_column_are_refused():

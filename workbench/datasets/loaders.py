@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from workbench.errors import DataError
+from workbench.topology.graphs import is_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,12 +98,14 @@ def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
     return pd.DataFrame(columns, copy=False)
 
 
-def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
-    """Compute a table of links from neighbor observations.
+def links_from_neighbors(frame: pd.DataFrame, every_s: float | None = None) -> pd.DataFrame:
+    """Compute a table of links from neighbor observations; with ``every_s``, one for each interval of that length.
 
     ``frame`` is a table such as `ulb_neighbors` returns. It has the columns round, node (which reports) and source
     (which the node heard), and optionally packet, lqi, rssi and power_dBm. Columns of the result: transmitter,
     receiver, pdr, rounds (number of rounds counted), and the means of lqi, rssi and power_dBm of the received frames.
+    With ``every_s``, ``frame`` needs the column time_s, and the result has from_s, the begin of the interval. A round
+    belongs to the interval of its first observation. ``wb.link_trace`` takes such a table.
 
     Every mote sends once a round, so the delivery ratio pdr is counted, not estimated from the LQI. A round counts if
     the receiver's report is complete and any mote heard the transmitter. The pdr is the share of these rounds in which
@@ -116,6 +119,8 @@ def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
         raise DataError(
             f"The neighbor observations have no column {missing_columns[0]!r}; they need {', '.join(required_columns)}."
         )
+    if every_s is not None:
+        return _links_of_intervals(frame, every_s)
     reports = _whole_reports(frame)
     sent_rounds = frame[["source", "round"]].drop_duplicates()
     trials = reports.merge(sent_rounds, on="round")
@@ -127,6 +132,21 @@ def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
     links["pdr"] = (links["count"].fillna(0) / links["rounds"]).round(6)
     links = links.rename(columns={"source": "transmitter", "node": "receiver"})
     return links[["transmitter", "receiver", "pdr", "rounds", *measures]]
+
+
+def _links_of_intervals(frame: pd.DataFrame, every_s: float) -> pd.DataFrame:
+    if not is_number(every_s) or every_s <= 0 or "time_s" not in frame.columns:
+        raise DataError(
+            f"every_s is {every_s!r:.40}; it must be a number of seconds above 0, and the observations need time_s."
+        )
+    import pandas as pd
+
+    begin_s = frame["time_s"].min()
+    round_begin_s = frame.groupby("round")["time_s"].transform("min")
+    from_s = begin_s + (round_begin_s - begin_s) // every_s * every_s
+    links = [links_from_neighbors(part).assign(from_s=start_s) for start_s, part in frame.groupby(from_s)]
+    joined = pd.concat(links, ignore_index=True)
+    return joined[["transmitter", "receiver", "from_s", *joined.columns.drop(["transmitter", "receiver", "from_s"])]]
 
 
 def _whole_reports(frame: pd.DataFrame) -> pd.DataFrame:

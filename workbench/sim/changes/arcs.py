@@ -317,12 +317,15 @@ class _Builder:
 
     def _link_moving_nodes(self, positions_m: np.ndarray, rule: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Return (arcs, delivery ratios) between nodes of which at least one moves; arcs ascend."""
-        arcs, pdr = _links_at(self.addresses, positions_m, rule)
-        senders, receivers = np.searchsorted(self.addresses, arcs).reshape(-1, 2).T
-        has_moving_end = self.moving[senders] | self.moving[receivers]
-        codes = senders[has_moving_end] * self.count + receivers[has_moving_end]
+        senders, receivers, pdr = _links_at(self.addresses, positions_m, rule)
+        codes = senders * self.count + receivers
+        if not self.moving.all():
+            has_moving_end = self.moving[senders] | self.moving[receivers]
+            codes, pdr = codes[has_moving_end], pdr[has_moving_end]
+        if "propagation" not in rule:
+            return np.sort(codes), pdr  # All ratios are 1.
         order = np.argsort(codes)
-        return codes[order], pdr[has_moving_end][order]
+        return codes[order], pdr[order]
 
     def _make_strengths(self, arcs: np.ndarray) -> _Layer:
         """Return the layer of the strengths of received frames, in tenths of a dB."""
@@ -421,16 +424,18 @@ class _Builder:
         return reports
 
 
-def _links_at(nodes: np.ndarray, positions_m: np.ndarray, rule: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return (arcs (m, 2), delivery ratios (m,)) of ``nodes`` at these positions, by the rule of a topology.
+def _links_at(
+    nodes: np.ndarray, positions_m: np.ndarray, rule: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (senders, receivers, delivery ratios) of arcs between ``nodes`` at these positions, by a topology's rule.
 
-    ``rule``: arguments of `workbench.topology.from_positions`, as `link_rule` returns them.
+    ``nodes``: ascending addresses. Senders and receivers are indices into ``nodes``. ``rule``: arguments of
+    `workbench.topology.from_positions`, as `link_rule` returns them.
     """
     if "propagation" not in rule:
-        pairs = nodes[pairs_within(positions_m, rule["radius_m"])]
-        arcs = np.concatenate((pairs, pairs[:, ::-1]))
-        return arcs, np.ones(len(arcs))
-    return links_between(
+        first, second = pairs_within(positions_m, rule["radius_m"]).T
+        return np.concatenate((first, second)), np.concatenate((second, first)), np.ones(2 * len(first))
+    arcs, pdr = links_between(
         nodes,
         positions_m,
         Propagation(**rule["propagation"]),
@@ -439,6 +444,10 @@ def _links_at(nodes: np.ndarray, positions_m: np.ndarray, rule: Mapping[str, Any
         np.array(rule.get("walls", ()), float),
         rule.get("wall_dB", 0.0),
     )
+    if nodes[-1] == len(nodes) - 1:  # Addresses are indices.
+        return arcs[:, 0], arcs[:, 1], pdr
+    senders, receivers = np.searchsorted(nodes, arcs).reshape(-1, 2).T
+    return senders, receivers, pdr
 
 
 # Layers

@@ -13,7 +13,7 @@ from workbench.errors import DataError, ScenarioError
 from workbench.keywords import checked
 from workbench.sim.readings import LONGEST_S
 from workbench.topology.graphs import LARGEST_NODE
-from workbench.topology.tables import node_in, read_rows
+from workbench.topology.tables import column_names, node_in, read_rows
 
 _COLUMNS = ("time_s", "transmitter", "receiver", "pdr")
 _MOST_ROWS = 1_000_000
@@ -83,11 +83,14 @@ class LinkQualities:
     def read(source: Any) -> LinkQualities:
         """Return the delivery ratios in a table with the columns time_s, transmitter, receiver and pdr.
 
-        ``source``: a pandas DataFrame, or the path of a CSV file. Raises DataError, with the place, for a table that
-        lacks a column, or has a wrong value.
+        ``source``: a pandas DataFrame, or the path of a CSV file. Instead of time_s it may have from_s, times of any
+        clock, as the links of `workbench.pipelines` with intervals have; the first is time 0. Raises DataError, with
+        the place, for a table that lacks a column, or has a wrong value.
         """
         rows = []
-        for row in read_rows(source, _COLUMNS, "link trace"):
+        names = column_names(source)
+        has_clock = "time_s" not in names and "from_s" in names
+        for row in read_rows(source, ("from_s", *_COLUMNS[1:]) if has_clock else _COLUMNS, "link trace"):
             nodes = (node_in(row, name, cell) for name, cell in zip(_COLUMNS[1:3], row.values[1:3], strict=True))
             numbers = []
             for name, cell in (("time_s", row.values[0]), ("pdr", row.values[3])):
@@ -96,6 +99,8 @@ class LinkQualities:
                 except (TypeError, ValueError):
                     raise DataError(f"{row.location}, column {name}: {cell!r:.60}; it must be a number.") from None
             rows.append((numbers[0], *nodes, numbers[1]))
+        start_s = min((time_s for time_s, *_ in rows), default=0.0) if has_clock else 0.0
+        rows = [(time_s - start_s, *others) for time_s, *others in rows]
         return LinkQualities(*(zip(*rows, strict=True) if rows else ((), (), (), ())))
 
     def to_dict(self) -> dict[str, list[Any]]:
