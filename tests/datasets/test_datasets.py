@@ -257,7 +257,7 @@ def test_links_never_heard_have_no_delivery_and_make_no_arc():
 
 def test_links_of_intervals_follow_the_observations_and_make_a_link_trace():
     # 2 hears 1 in both rounds of the first minute, and in one of two of the second.
-    rows = [(number, 0, 2, 1) for number in (0, 1, 2)] + [(number, 0, 1, 2) for number in range(4)] + [(3, 0, 2, 9)]
+    rows = [(number, 0, 2, 1) for number in (0, 1, 2)] + [(3, 0, 2, 9), (3, 0, 3, 1)]
     frame = observations(rows).assign(time_s=lambda table: 1000.0 + 30 * table["round"])
     links = datasets.links_from_neighbors(frame, every_s=60).set_index(["transmitter", "receiver", "from_s"])
     assert links.loc[(1, 2, 1000.0), "pdr"] == 1 and links.loc[(1, 2, 1060.0), "pdr"] == 0.5
