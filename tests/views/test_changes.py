@@ -144,13 +144,13 @@ def test_dense_networks_show_the_best_links_of_each_time():
 
 
 def test_ratios_are_rounded_if_links_change_too_often(monkeypatch):
-    moved = wb.Scenario(
-        wb.topology.office(20), wb.Flooding(), [wb.move(at="all", along=wb.mobility.RandomWaypoint())], duration_s=60
-    )
-    monkeypatch.setattr("workbench.views.changing_layout.MOST_ROWS", 500)
+    walk, lossy = wb.move(at="all", along=wb.mobility.RandomWaypoint()), wb.Radio(loss="links")
+    moved = wb.Scenario(wb.topology.office(20), wb.Flooding(), [walk], lossy, duration_s=60)
+    monkeypatch.setattr("workbench.views.changing_layout.MOST_ROWS", 1050)
     plan = lay_out_scenario(moved)
-    rounding = next(one for one in ROUNDINGS if any(f"rounded to {one} %" in note for note in plan.notes))
-    assert not (np.rint(100 * plan.link_intervals["pdr_ab"]) % rounding).any()
+    rounding = next(step for step in ROUNDINGS if any(f"rounded to {step} %" in note for note in plan.notes))
+    percents = np.rint(100 * plan.link_intervals["pdr_ab"])
+    assert not (percents[percents > 1] % rounding).any()
 
 
 # Nodes
@@ -171,18 +171,18 @@ def test_absent_crashed_and_departed_nodes_have_marks_of_their_own(view):
 
 
 def test_the_inspector_states_what_has_become_of_a_node(run):
-    def told(node, time_s, title="Up and down"):
+    def lines_of(node, time_s, title="Up and down"):
         table = inspect_node(run, node, time_s).tables.get(title)
         return table and table[1]
 
-    assert told(2, 9) is None
-    assert told(2, 12) == [("crashed at 10 s",)]
-    assert told(2, 16) == [("crashed at 10 s, started again at 15 s (boot 1)",)]
-    assert (told(5, 3), told(5, 20)) == ([("not yet joined",)], [("joined at 12 s",)])
-    assert told(4, 30) == [("left at 25 s",)]
-    assert told(3, 25, "Partition") == [("with 1 other node, separated from 4 nodes from 20 s to 30 s",)]
-    assert told(3, 31, "Partition") is None
-    assert told(4, 17, "Jammed") == [("16.000 s", "18.000 s")] and told(0, 17, "Jammed") is None
+    assert lines_of(2, 9) is None
+    assert lines_of(2, 12) == [("crashed at 10 s",)]
+    assert lines_of(2, 16) == [("crashed at 10 s, started again at 15 s (boot 1)",)]
+    assert (lines_of(5, 3), lines_of(5, 20)) == ([("not yet joined",)], [("joined at 12 s",)])
+    assert lines_of(4, 30) == [("left at 25 s",)]
+    assert lines_of(3, 25, "Partition") == [("with 1 other node, separated from 4 nodes from 20 s to 30 s",)]
+    assert lines_of(3, 31, "Partition") is None
+    assert lines_of(4, 17, "Jammed") == [("16.000 s", "18.000 s")] and lines_of(0, 17, "Jammed") is None
 
 
 def test_layers_of_changes_are_alive_while_the_changes_last(view):

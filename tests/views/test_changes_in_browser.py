@@ -1,10 +1,13 @@
 """The player of a network that changes, in a real browser."""
 
+import base64
+
 import numpy as np
 import pytest
 
 from tests.views.changing import SECOND, scenario
 from tests.views.test_browser import Player, paged
+from workbench.views.player.payload import pack, preview
 from workbench.views.seeing import see
 
 pytestmark = pytest.mark.browser
@@ -116,6 +119,12 @@ def test_the_view_remains_while_nodes_move_and_the_run_is_shown_again(player, ru
     before = player.ask("[p.map.px_m, p.map.left, p.map.top]")
     player.jump(35)
     assert player.ask("[p.map.px_m, p.map.left, p.map.top]") == before
+    view = see(run)
+    for payload in (preview(view, 35.0), pack(view)):
+        text = base64.b64encode(payload).decode()
+        player.ask(f"p.feed(Uint8Array.from(atob('{text}'), (sign) => sign.charCodeAt(0)).buffer)")
+        y = player.ask("p.plan.y[[...p.plan.id].indexOf(1)]")
+        assert (player.ask("[p.map.px_m, p.map.left, p.map.top]"), y) == (before, pytest.approx(35))
     player.ask("(p.map.reset(), p.paint())")
 
 

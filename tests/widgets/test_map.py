@@ -23,7 +23,9 @@ window.model = model
 """
 STATE = (
     '{"roles": [[0, "sink"]], "picked": [], "tool": "select", "asks": ["sink"], '
-    '"history": {"undo": true}, "message": "x"}'
+    '"history": {"undo": true}, "message": "x", "has_waypoints": true, "overlay": ['
+    '{"kind": "path", "item": 2, "nodes": [8], "x": [5, 15], "y": [5, 15], "labels": ["10 s", "20 s"]}, '
+    '{"kind": "disc", "item": 4, "x": 15, "y": 5, "radius": 6, "label": "jammer"}]}'
 )
 
 FEED = "(text) => model.set('payload', new DataView(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer))"
@@ -195,3 +197,44 @@ def test_a_growing_network_stays_visible(page):
 def test_a_closed_map_leaves_no_elements(page):
     page.evaluate("() => window.end()")
     assert page.locator(".wb-network canvas").count() == 0
+
+
+def place_of(page, x, y):
+    """Return the position of a point (x, y) in m in the page, in pixels."""
+    position = page.evaluate(
+        "([x, y]) => { const { map, box } = document.querySelector('.wb-network').workbenchEditor;"
+        " const { left, top } = box.getBoundingClientRect(); const [px, py] = map.pixelOf(x, y);"
+        " return [left + px, top + py] }",
+        [x, y],
+    )
+    return tuple(position)
+
+
+def test_clicks_with_the_waypoint_tool_add_waypoints_for_the_selected_nodes(page):
+    page.click("text=+ Waypoint")
+    page.mouse.click(*place_of(page, 12, 3))
+    assert take_sent(page) == []
+    assert "select a node" in page.inner_text(".wb-status")
+    page.mouse.click(*at(page, 4))
+    page.mouse.click(*place_of(page, 12, 3))
+    (edit,) = take_sent(page)
+    assert edit["kind"] == "add_waypoint" and edit["nodes"] == [4]
+    assert abs(edit["x"] - 12) < 0.1 and abs(edit["y"] - 3) < 0.1
+
+
+def test_waypoints_and_jammers_are_dragged_and_erased(page):
+    drag(page, place_of(page, 15, 15), place_of(page, 12, 17))
+    drag(page, place_of(page, 15, 5), place_of(page, 3, 15))
+    moved = [
+        (edit["kind"], edit["item"], edit["point"], round(edit["x"]), round(edit["y"])) for edit in take_sent(page)
+    ]
+    assert moved == [("move_point", 2, 1, 12, 17), ("move_point", 4, 0, 3, 15)]
+    page.click("text=Erase")
+    page.mouse.click(*place_of(page, 12, 17))
+    page.mouse.click(*place_of(page, 3, 15))
+    assert take_sent(page) == [
+        {"kind": "erase_point", "item": 2, "point": 1},
+        {"kind": "erase_point", "item": 4, "point": 0},
+    ]
+    # If the kernel refuses the edits, the map shows the previous shapes again.
+    page.wait_for_function("() => document.querySelector('.wb-network').workbenchEditor.overlay[1].x == 15")

@@ -4,6 +4,8 @@ import ipywidgets as widgets
 import pytest
 
 import workbench as wb
+from workbench import mobility
+from workbench.sim.changes.measured import LinkQualities
 from workbench.topology import parameters
 from workbench.widgets import Conditions, Filters, Network, ProtocolForm, RadioForm, Workload
 from workbench.widgets.laboratory import protocol_named
@@ -15,6 +17,16 @@ ITEMS = {
     "publication": wb.publish([1, 2], "TEMP IS 25", start_s=2, every_s=5),
     "field": wb.publish(3, wb.SensorField("TEMP"), every_s=5),
     "outage": wb.outage(4, 5.0, 9.0),
+    "crash": wb.crash(4, 5.0, 9.0),
+    "join": wb.join(5, 5.0),
+    "leave": wb.leave(6, 5.0),
+    "partition": wb.partition([1, 2], 5.0),
+    "waypoints": wb.move(7, [(2, 1, 1), (4, 5, 5)], radius_m=9),
+    "random movement": wb.move([0, 1], mobility.RandomWaypoint()),
+    "gradual movement": wb.move([2, 3], mobility.GaussMarkov()),
+    "burst loss": wb.burst_loss(6, 2),
+    "jammer": wb.jam(1, 1, 5, 5.0, 9.0, 2.0, 1.0),
+    "link trace": wb.link_trace(LinkQualities([0, 5], [0, 0], [1, 1], [0.9, 0.1])),
 }
 
 
@@ -64,6 +76,12 @@ def test_in_the_form_of_the_radio():
 def test_in_the_forms_of_the_workload(kind):
     part = Workload(ITEMS.values(), range(9))
     part.selected = list(ITEMS).index(kind)
+    if kind == "link trace":  # it has no texts, only files
+        form = part._form_box.children[0]
+        for text in NONSENSE:
+            form.trace.take("file.csv", text.encode("utf-8", "replace"))
+            assert form.trace.error and part.value == tuple(ITEMS.values())
+        return
     check_nonsense(part)
 
 

@@ -135,7 +135,7 @@ def links_from_neighbors(frame: pd.DataFrame, every_s: float | None = None) -> p
 
 
 def _links_of_intervals(frame: pd.DataFrame, every_s: float) -> pd.DataFrame:
-    if not is_number(every_s) or every_s <= 0 or "time_s" not in frame.columns:
+    if not is_number(every_s) or not every_s > 0 or "time_s" not in frame.columns:
         raise DataError(
             f"every_s is {every_s!r:.40}; it must be a number of seconds above 0, and the observations need time_s."
         )

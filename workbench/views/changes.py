@@ -29,7 +29,7 @@ MOST_MOVING = 30  # nodes; the tracks of more nodes are hidden at first
 
 TRACK = Look("track (dashed: still to come)", palette.CODED, 0.1, 1.8, alpha=0.6, mark="track")
 SEPARATED = Look("separated by a partition", palette.SEPARATED, 2.1, 15, 0, 0.6, mark="disc")
-JAMMER = Look("jammer", palette.LOST, 1.0, 11, 1.4, 0.13, mark="area")
+JAMMER = Look("jammer", palette.LOST, 1.0, 15, 1.4, 0.13, mark="area")
 
 DOWN_WORDS = ("down", "crashed", "left", "not yet joined")  # on the timeline, for each of `nodes.DOWN_LOOKS`
 

@@ -26,7 +26,8 @@ from workbench.views.spans import joined, overlaps
 
 MOST_VERTICES = 150_000
 MOST_ROWS = 60_000  # intervals of links; delivery ratios are rounded until the intervals are at most so many
-ROUNDINGS = (1, 5, 10, 20, 50, 100)  # in percent
+ROUNDINGS = (5, 10, 20)  # in percent
+USEFUL = 0.9  # the largest share of the intervals that may remain after rounding
 MOST_SAMPLES = 300  # times at which the best links of each node are selected
 SHORT = 40  # vertices of all tracks; up to this number, tracks are drawn whole
 WINDOW_US = 30_000_000  # of longer tracks, the part from so long before the present to so long after it is drawn
@@ -36,7 +37,7 @@ Positions = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class TrackVertices:
-    """The vertices of all tracks, in order of node, then of time. Between two vertices a node moves straight on.
+    """The vertices of all tracks, in order of node, then of time. Between two vertices a node moves on a straight line.
 
     nodes: indices of the moving nodes in the layout, int64, ascending, shape (moving,).
     first: for each moving node the index of its first vertex, int64, shape (moving,).
@@ -169,9 +170,9 @@ def list_vertices(
     total = sum(map(len, times_us))
     step = -(-total // MOST_VERTICES)
     if step > 1:
-        kept = [np.unique(np.append(np.arange(0, len(at_us), step), len(at_us) - 1)) for at_us in times_us]
-        times_us = [at_us[rows] for at_us, rows in zip(times_us, kept, strict=True)]
-        positions_m = [path_m[rows] for path_m, rows in zip(positions_m, kept, strict=True)]
+        vertex_rows = [np.unique(np.append(np.arange(0, len(at_us), step), len(at_us) - 1)) for at_us in times_us]
+        times_us = [at_us[rows] for at_us, rows in zip(times_us, vertex_rows, strict=True)]
+        positions_m = [path_m[rows] for path_m, rows in zip(positions_m, vertex_rows, strict=True)]
         notes.append(f"Of {total:,} waypoints one in {step} is drawn; between them nodes are drawn on straight lines.")
     counts = np.array(list(map(len, times_us)))
     x_m, y_m = np.concatenate(positions_m).T
@@ -187,13 +188,15 @@ def _round(changes: LinkChanges, nodes: int, duration_us: int, notes: list[str])
 
     nodes: number of nodes. notes: gets a sentence if ratios are rounded more coarsely.
     """
-    intervals: Table = {}
+    exact = _list_intervals(changes, nodes, duration_us, 1)
+    most = USEFUL * len(exact["a"])
+    if len(exact["a"]) <= MOST_ROWS or len(_list_intervals(changes, nodes, duration_us, ROUNDINGS[-1])["a"]) > most:
+        return exact  # The intervals are few, or links appear and vanish too often for rounding to help.
     for rounding in ROUNDINGS:
         intervals = _list_intervals(changes, nodes, duration_us, rounding)
         if len(intervals["a"]) <= MOST_ROWS:
             break
-    if rounding > 1:
-        notes.append(f"The delivery ratios of links are rounded to {rounding} %.")
+    notes.append(f"The delivery ratios of links are rounded to {rounding} %.")
     return intervals
 
 
@@ -203,7 +206,9 @@ def _list_intervals(changes: LinkChanges, nodes: int, duration_us: int, rounding
     arcs = np.concatenate([np.arange(len(changes.senders)), rows["subject"]])
     ratios = np.concatenate([changes.ratios, rows["ratio"]])
     times_us = np.concatenate([np.zeros(len(changes.senders), np.int64), rows["time_us"]])
-    percents = np.where(ratios >= 0, rounding * np.rint(100 * ratios / rounding), -1).astype(np.int64)
+    percents = rounding * np.rint(100 * ratios / rounding)
+    # No ratio becomes 0 by rounding, because a link that loses all frames is drawn in another style.
+    percents = np.where(ratios > 0, np.maximum(percents, 1), np.minimum(ratios, 0)).astype(np.int64)
     ends = np.stack([changes.senders[arcs], changes.receivers[arcs]]).astype(np.int64)
     pairs, is_forward = ends.min(axis=0) * nodes + ends.max(axis=0), ends[0] < ends[1]
     # Both directions of a link are absent before their first row.
@@ -216,14 +221,14 @@ def _list_intervals(changes: LinkChanges, nodes: int, duration_us: int, rounding
     direction = np.concatenate([np.full(len(distinct), 2), is_forward])[order]
     latest = {}
     first = np.maximum.accumulate(np.where(direction == 2, np.arange(len(pairs)), 0))
-    for way in (0, 1):
-        row = np.maximum.accumulate(np.where(direction == way, np.arange(len(pairs)), -1))
-        latest[way] = np.where(row > first, percents[np.maximum(row, 0)], -1)
+    for is_forward_row in (0, 1):
+        row = np.maximum.accumulate(np.where(direction == is_forward_row, np.arange(len(pairs)), -1))
+        latest[is_forward_row] = np.where(row > first, percents[np.maximum(row, 0)], -1)
     # Of several rows at one time only the last counts; rows that change nothing are left out.
     is_last = np.append((pairs[1:] != pairs[:-1]) | (times_us[1:] != times_us[:-1]), True)[: len(pairs)]
-    pairs, times_us, forward, backward = (one[is_last] for one in (pairs, times_us, latest[1], latest[0]))
+    pairs, times_us, forward, backward = (column[is_last] for column in (pairs, times_us, latest[1], latest[0]))
     is_new = mark_first(pairs, forward, backward)
-    pairs, times_us, forward, backward = (one[is_new] for one in (pairs, times_us, forward, backward))
+    pairs, times_us, forward, backward = (column[is_new] for column in (pairs, times_us, forward, backward))
     until_us = np.full(len(pairs), duration_us)
     until_us[:-1][pairs[1:] == pairs[:-1]] = times_us[1:][pairs[1:] == pairs[:-1]]
     exists = np.maximum(forward, backward) >= 0
@@ -258,7 +263,7 @@ def _thin(intervals: Table, plan: ChangingLayout, notes: list[str]) -> Table:
             best_pairs.append(pairs[rows])
             continue
         links, most = select(intervals, rows), max(most, len(rows))
-        best = select_best_links(links, replace(plan, link_intervals=None).at(time_us), LINKS_PER_NODE)
+        best = select_best_links(links, plan.at(time_us), LINKS_PER_NODE)
         best_pairs.append(best["a"] * nodes + best["b"])
     if not most:
         return intervals

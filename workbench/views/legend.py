@@ -89,7 +89,9 @@ def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
             drawing.circle(x + bar_x, y, 4.4, fill=shade, stroke=palette.OUTLINE, width=0.8)
     else:
         colour = entry.shades[len(entry.shades) // 2] if entry.shades else entry.look.colour
-        faded_colour = palette.blend(palette.BACKGROUND, colour, max(entry.look.alpha, 0.35))
+        # Only the disc of an area is pale, see `_draw_area`.
+        opacity = 1.0 if entry.mark == "area" else max(entry.look.alpha, 0.35)
+        faded_colour = palette.blend(palette.BACKGROUND, colour, opacity)
         _MARKS.get(entry.mark, _draw_line)(drawing, entry.look._replace(colour=faded_colour), x, y)
 
 
@@ -155,7 +157,7 @@ def _draw_track(drawing: Drawing, look: Look, x: float, y: float) -> None:
 
 
 def _draw_area(drawing: Drawing, look: Look, x: float, y: float) -> None:
-    drawing.circle(x, y, 7, fill=look.colour)
+    drawing.circle(x, y, 7, fill=palette.blend(palette.BACKGROUND, look.colour, 0.3))
     drawing.marker("diamond", x, y, 4, look.colour, palette.BACKGROUND, 1)
 
 

@@ -168,11 +168,11 @@ def draw_tracks(
 
 def _spaced(points: np.ndarray) -> np.ndarray:
     """Return the points without those that are nearer than `LEAST_GAP` px to the last point before that remains."""
-    kept: list[int] = []
+    indices: list[int] = []
     for index, point in enumerate(points.tolist()):
-        if not kept or float(np.hypot(*(points[kept[-1]] - point))) >= LEAST_GAP:
-            kept.append(index)
-    return points[kept]
+        if not indices or float(np.hypot(*(points[indices[-1]] - point))) >= LEAST_GAP:
+            indices.append(index)
+    return points[indices]
 
 
 def draw_area(scene: Scene, center_m: tuple[float, float], radius_m: float, look: Look) -> None:

@@ -48,6 +48,7 @@ from workbench.widgets.sweep import SweepPanel
 from workbench.widgets.take_away import TakeAway
 from workbench.widgets.why_not import WhyNot
 from workbench.widgets.workload import Workload
+from workbench.widgets.workload.measured import is_trace
 from workbench.widgets.workload.overlay import overlay_of
 
 LARGEST = 2000  # nodes; larger networks run only on request, not at every change
@@ -208,7 +209,11 @@ class Lab(widgets.VBox):
         return f"This lab is stored in {store.path}; later changes are stored there too."
 
     def _open_dropped(self, name: str, content: bytes) -> None:
-        error = self._gallery.open_bytes(name, content)
+        """Open a file that the user dropped on the lab: a link trace is added to the workload, others are scenarios."""
+        if is_trace(content):
+            error = self._workload.take_trace(name, content)
+        else:
+            error = self._gallery.open_bytes(name, content)
         if error:
             self._panel.show_message(error, is_error=True)
 

@@ -4,6 +4,8 @@ import pytest
 
 import workbench as wb
 from tests.sim.changes.playing import SECOND, delivered_s, history, middles, play, readings, row_of_nodes, rows, subscription
+from workbench.sim import engine
+from workbench.sim.trace import Recorder
 
 PAIR = row_of_nodes(2)
 BOOT = 1 << 24  # messages of each start of a node
@@ -180,3 +182,18 @@ def test_every_protocol_delivers_again_after_sink_and_relay_have_crashed(protoco
     assert run.metrics["wrong_deliveries"] == 0
     publishers = {row["sequence"] for row in rows(run, "published")}
     assert publishers == set(range(140))
+
+
+@pytest.mark.xfail(strict=True, reason="a publisher that crashed receives its own publication as a new one")
+def test_acknowledgements_of_dps_do_not_circulate_after_a_crash():
+    # Node 0 forgets its publication and gets it back from node 2, so its reverse path leads to node 2, from there to
+    # node 1 and back to node 0. Acknowledgements follow it for ever: the run of this scenario does not end.
+    workload = [subscription("all"), wb.publish(0, "TEMP IS 25", start_s=11), wb.crash(0, 12, 12.5)]
+    protocol = wb.DPS(ttl_s=30, acknowledge=True)
+    scenario = wb.Scenario(wb.topology.ring(3), protocol, workload, duration_s=30, seed=2)
+    recorder = Recorder()
+    kernel = engine.begin(scenario, recorder)
+    kernel.play_until(30 * SECOND)
+    kernel.forget_actions()
+    kernel.play_until(31 * SECOND)
+    assert not [row for row in recorder.table().to_pylist() if row["time_us"] > 30.5 * SECOND]

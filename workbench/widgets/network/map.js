@@ -481,11 +481,13 @@ class NetworkEditor {
     this.comparing = setTimeout(() => !this.isGone && this.showNetwork(), WAIT_FOR_RUN_MS)
   }
 
-  // Show the network on the player's map while the network is edited and has no run yet; otherwise show the run.
+  // Show the network on the player's map while the network is edited and has no run yet, or has nodes that move: an edit
+  // changes the positions at which they begin. Otherwise show the run.
   showNetwork() {
     const { player, map, picture } = this
     if (!player?.picture || !picture) return
-    const shown = this.isEditing && picture.network != player.picture.network ? picture : player.picture
+    const isOther = picture.network != player.picture.network || player.picture.plan.tracks
+    const shown = this.isEditing && isOther ? picture : player.picture
     if (map.picture === shown) return
     map.feed(shown)
     if (shown === picture) this.relayer()
@@ -612,7 +614,7 @@ class NetworkEditor {
     const names = Object.keys(roles)
     const nodes = known.map(([id]) => this.map.placeOf(id))
     const look = known.map(([, role]) => names.indexOf(role))
-    const [from, until] = [new Uint8Array(nodes.length), new Uint8Array(nodes.length).fill(1)]
+    const [from, until] = [new Uint32Array(nodes.length), new Uint32Array(nodes.length).fill(0xffffffff)] // at any time
     const looks = names.map((name) => roles[name])
     this.map.relayer({ name: "roles", mark: "node", level: node_level, looks, is_drawn: true, has_nodes: true, table: { from, until, node: nodes, look } })
   }

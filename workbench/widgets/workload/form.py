@@ -184,10 +184,18 @@ class ItemForm(widgets.VBox):
                 raise ParameterError(f"{field.name} is missing; it must be a number")
             if value is not None:
                 item_fields[field.name] = value
+        if self.trace is not None:
+            self._check_trace(self.trace)
         for name, form in (("what", self.content), ("along", self.along), ("trace", self.trace)):
             if form is not None:
                 item_fields[name] = form.plain()
         return workload.from_dict({self.kind: item_fields}, where="")
+
+    def _check_trace(self, form: TraceForm) -> None:
+        try:
+            known_nodes(form.nodes, self._around.nodes, () if self._item is None else self._item.at)
+        except ParameterError as error:
+            raise ParameterError(f"trace: {error}") from None
 
     def _show_message(self, sentence: str) -> None:
         """Show an error message: beside a field if the message begins with the field's name, else below all fields."""
@@ -202,4 +210,7 @@ class ItemForm(widgets.VBox):
             field.error = plain_sentence.removeprefix("at: ") if field is shown_in else ""
         if self.along is not None:
             self.along.error = sentence if shown_in is None and owner else ""
-        self._message.value = "" if shown_in is not None or owner else error_html(sentence)
+        is_of_trace = self.trace is not None and first_word == "trace"
+        if self.trace is not None:
+            self.trace.error = sentence.removeprefix("trace: ") if is_of_trace else ""
+        self._message.value = "" if shown_in is not None or owner or is_of_trace else error_html(sentence)

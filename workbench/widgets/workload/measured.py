@@ -18,15 +18,12 @@ from workbench.widgets.workload.texts import trace_text
 LARGEST_BYTES = 40_000_000
 _HOW = (
     "A CSV file with the header <code>time_s,transmitter,receiver,pdr</code>. Each link keeps a ratio until its next "
-    "row; 0 means that the link does not exist."
+    "row; 0 means that the link does not exist. Upload it, or drop it anywhere on the lab."
 )
 
 
 class TraceForm(widgets.VBox):
-    """The form of measured link qualities. ``on_edit()`` is called when the user has uploaded a valid file.
-
-    The browser also accepts a file that is dropped on the upload button.
-    """
+    """The form of measured link qualities. ``on_edit()`` is called when the user has uploaded a valid file."""
 
     error = traitlets.Unicode()
 
@@ -48,6 +45,11 @@ class TraceForm(widgets.VBox):
         self.summary.value = trace_text(trace)
         self.error = ""
 
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The nodes of the links."""
+        return () if self._trace is None else self._trace.nodes
+
     def plain(self) -> dict[str, Any]:
         """Return the link qualities as JSON values."""
         return {} if self._trace is None else self._trace.to_dict()
@@ -67,6 +69,12 @@ class TraceForm(widgets.VBox):
             self.take(str(file["name"]), bytes(file["content"]))
 
 
+def is_trace(content: bytes) -> bool:
+    """Return whether a file looks like a table of a link trace: its first line names the columns time_s and pdr."""
+    header = content[:500].split(b"\n")[0]
+    return b"time_s" in header and b"pdr" in header
+
+
 def read_trace(name: str, content: bytes) -> LinkQualities:
     """Return the link qualities in the content of a CSV file; error messages name the file ``name``.
 
@@ -80,4 +88,4 @@ def read_trace(name: str, content: bytes) -> LinkQualities:
         try:
             return LinkQualities.read(path)
         except WorkbenchError as error:
-            raise type(error)(str(error).replace(str(path), name)) from None
+            raise type(error)(str(error).replace(str(path), name).replace(path.name, name)) from None

@@ -12,7 +12,7 @@ from workbench import mobility
 from workbench.widgets.controls import TextField, button, error_html, quiet, words
 from workbench.widgets.workload.items import MODEL_LABELS
 from workbench.widgets.workload.new_items import default_movement
-from workbench.widgets.workload.numbers import NumberField, parse_number
+from workbench.widgets.workload.numbers import NumberField, number_text, parse_number
 from workbench.widgets.workload.surroundings import Surroundings
 from workbench.widgets.workload.table import ItemField, fields_of_model
 
@@ -195,7 +195,7 @@ class WaypointRow(widgets.HBox):
     def show(self, point: tuple[float, float, float], is_removable: bool) -> None:
         """Show a waypoint (time_s, x_m, y_m)."""
         for box, value in zip(self.boxes, point, strict=True):
-            box.value = f"{value:.12g}"
+            box.value = number_text(value)
         self._remove.disabled = not is_removable
 
     def read(self) -> list[Any]:

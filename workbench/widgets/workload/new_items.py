@@ -19,7 +19,7 @@ _MOST_TRACED = 40  # links of the example of a link trace
 
 
 def new_item(kind: str, picked: tuple[int, ...], items: tuple[Item, ...], around: Surroundings) -> Item:
-    """Return a new item of a kind at the nodes ``picked``, or at nodes that suit the kind if there are none.
+    """Return a new item of a kind at the nodes ``picked``, or at nodes that suit the kind if ``picked`` is empty.
 
     A subscription or publication has the content and times of the last such item in ``items``. A change of the network
     begins at a third of the run; most of them end at half of it.

@@ -55,7 +55,7 @@ class NumberField(TextField):
 
     def show(self, value: Any) -> None:
         """Show a value; None is an empty text."""
-        self.text = "" if value is None else value.hex() if isinstance(value, bytes) else f"{value:.12g}"
+        self.text = "" if value is None else value if isinstance(value, str) else number_text(value)
 
     def read(self) -> Any:
         """Return the number in the text box, the text itself if it is not a number, or None if it is empty."""
@@ -77,10 +77,18 @@ class NumberField(TextField):
             return
         self._is_moving = True
         try:
-            self._slider.value = min(self._slider.max, max(self._slider.min, value))
+            low, high, step = self._slider.min, self._slider.max, self._slider.step
+            steps = round((min(high, max(low, value)) - low) / step)
+            self._slider.value = min(high, low + steps * step)
         finally:
             self._is_moving = False
         self._position = self._slider.value
+
+
+def number_text(value: float) -> str:
+    """Return a number as a text from which `parse_number` reads the same number; with 12 digits if these suffice."""
+    text = f"{value:.12g}"
+    return text if float(text) == value else repr(value)
 
 
 def parse_number(text: str, is_whole: bool = False) -> Any:

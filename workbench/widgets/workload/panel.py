@@ -20,9 +20,9 @@ from workbench.mobility import Waypoints
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
 from workbench.sim.actions import ALL
-from workbench.sim.changes.items import Jam, Move
+from workbench.sim.changes.items import Jam, LinkTrace, Move
 from workbench.sim.workload import Item
-from workbench.widgets.controls import ListPanel, moved, nodes_text, quiet, replaced, without, words
+from workbench.widgets.controls import ListPanel, known_nodes, moved, nodes_text, quiet, replaced, without, words
 from workbench.widgets.panel import shared
 from workbench.widgets.workload.form import ItemForm
 from workbench.widgets.workload.items import (
@@ -35,6 +35,7 @@ from workbench.widgets.workload.items import (
     title_of,
     with_fields,
 )
+from workbench.widgets.workload.measured import read_trace
 from workbench.widgets.workload.movement import append_waypoint
 from workbench.widgets.workload.new_items import new_item
 from workbench.widgets.workload.overlay import with_point_moved, without_point
@@ -190,6 +191,23 @@ class Workload(ListPanel):
         item = with_fields(new_item(_MOVE, nodes, items, self.surroundings), along=along)
         self._set_items((*items, item), len(items))
 
+    def take_trace(self, name: str, content: bytes) -> str:
+        """Add the link trace in a CSV file with this name and content, or put it into the selected link trace.
+
+        Returns "", or the error if the file is not valid.
+        """
+        try:
+            trace = read_trace(name, content)
+            known_nodes(trace.nodes, self.nodes)
+        except WorkbenchError as error:
+            return str(error)
+        item, index = LinkTrace(trace), self.selected
+        if 0 <= index < len(self.value) and isinstance(self.value[index], LinkTrace):
+            self._set_items(replaced(self.value, index, item), index)
+        else:
+            self._set_items((*self.value, item), len(self.value))
+        return ""
+
     def move_point(self, index: int, point: int, place_m: tuple[float, float]) -> None:
         """Move a waypoint, number ``point`` of the item at ``index``, or a jammer, to a place (x, y) in m."""
         items = with_point_moved(tuple(self.value), index, point, place_m)
@@ -206,7 +224,7 @@ class Workload(ListPanel):
 
         time_s: the present time of the player. A node has the role "outage", "crash" or "partition" only if such an
             item is in progress at this time. A new item of the workload begins at this time. None: all items count, and
-            a new item gets the times of the last one.
+            a new item begins as one that `add` adds.
         """
         nodes = tuple(dict.fromkeys(nodes))
         if not nodes:

@@ -496,19 +496,20 @@ class NetworkMap {
 
   // Return the text about the waypoint or the center of an area under a point, or "".
   changeAt([x, y]) {
-    for (const [layer, rows] of this.shown ?? [])
+    for (const [layer, rows] of this.shown ?? []) {
+      if (layer.mark != "area" && layer.mark != "track") continue
+      const { node, x_m: xs, y_m: ys, text } = layer.table
       for (const row of rows) {
-        const mark = lookOf(layer, row)?.mark || layer.mark
-        if (mark == "area") {
-          const [ax, ay] = this.toPx(layer.table.x_m[row], layer.table.y_m[row])
-          if (Math.hypot(ax - x, ay - y) < 10) return layer.words[layer.table.text ? layer.table.text[row] : 0]
-        } else if (mark == "track") {
-          const node = layer.table.node[row]
-          for (const part of this.trackOf(node))
-            for (const [tick, tx, ty] of part.slice(1, -1))
-              if (Math.hypot(tx - x, ty - y) < 6) return `node ${this.plan.id[node]} at ${writeTime(tick * this.picture.tick_s, 1)} s`
+        if (layer.mark == "area") {
+          const [ax, ay] = this.toPx(xs ? xs[row] : 0, ys ? ys[row] : 0)
+          if (Math.hypot(ax - x, ay - y) < 10) return layer.words[text[row]]
+          continue
         }
+        const waypoints = this.trackOf(node[row]).flatMap((part) => part.slice(1, -1))
+        const near = waypoints.find(([, tx, ty]) => Math.hypot(tx - x, ty - y) < 6)
+        if (near) return `node ${this.plan.id[node[row]]} at ${writeTime(near[0] * this.picture.tick_s, 1)} s`
       }
+    }
     return ""
   }
 

@@ -349,12 +349,12 @@ function paintNodes(brush, view, layers, plain) {
 
 // Return the points that are at least DOT_GAP px from the last point before that is returned.
 function spaced(points) {
-  const kept = []
+  const result = []
   for (const point of points) {
-    const last = kept[kept.length - 1]
-    if (!last || Math.hypot(point[1] - last[1], point[2] - last[2]) >= DOT_GAP) kept.push(point)
+    const last = result[result.length - 1]
+    if (!last || Math.hypot(point[1] - last[1], point[2] - last[2]) >= DOT_GAP) result.push(point)
   }
-  return kept
+  return result
 }
 
 // Return the sample of a look for the legend: an SVG of 24 x 16 px.

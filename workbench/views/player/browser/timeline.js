@@ -157,24 +157,25 @@ class Timeline extends TimeBox {
       context.globalAlpha = 1
       context.fillRect(x0, y - 4, 1.5, 8)
       if (until < this.player.duration) context.fillRect(x1 - 1.5, y - 4, 1.5, 8)
-      this.writeSpan(brush, label, x0 + 4, node < 0 ? 11 : y - 7 < 6 ? y + 8 : y - 7, ends)
+      this.writeSpan(brush, label, x0 + 4, node < 0 ? 11 : y - 7 < 6 ? y + 8 : y - 7, ends, node < 0 ? 0 : 3)
     }
   }
 
-  // Write a label unless it covers another one or leaves the box. `ends`: line of text -> where its last label ends.
-  writeSpan(brush, label, x, y, ends) {
+  // Write a label unless it covers another one or leaves the box. `ends`: line of text -> where its labels begin and end.
+  // `rim`: width of a rim around the letters in px.
+  writeSpan(brush, label, x, y, ends, rim) {
+    const { context } = brush
     const line = Math.round(y / 10)
-    brush.context.font = `10px ${this.player.font}`
-    const end = x + brush.context.measureText(label).width
+    context.font = `10px ${this.player.font}`
+    const end = x + context.measureText(label).width
     const boxes = [line - 1, line, line + 1].flatMap((one) => ends.get(one) ?? [])
     if (end > this.width - 2 || boxes.some(([low, high]) => low < end + 4 && high > x - 4)) return
     ends.set(line, [...(ends.get(line) ?? []), [x, end]])
-    brush.context.strokeStyle = this.player.colour("ground")
-    brush.context.lineWidth = 3
-    brush.context.lineJoin = "round"
-    brush.context.textAlign = "left"
-    brush.context.textBaseline = "middle"
-    brush.context.strokeText(label, x, y)
+    if (rim) {
+      Object.assign(context, { lineWidth: rim, lineJoin: "round", textAlign: "left", textBaseline: "middle" })
+      context.strokeStyle = this.player.colour("ground")
+      context.strokeText(label, x, y)
+    }
     this.write(brush, label, x, y, "left")
   }
 
