@@ -6,6 +6,7 @@ import networkx as nx
 import pytest
 
 import workbench as wb
+from workbench.analysis import accounts
 from workbench.views.rich import bundle
 
 IDEAL = wb.Radio(loss="none")
@@ -269,3 +270,24 @@ def test_a_root_that_the_network_does_not_have_is_refused(protocol):
     name = type(protocol).__name__
     with pytest.raises(wb.ScenarioError, match=f"{name}: roots has node 77, which the topology does not have; its 4 n"):
         wb.Scenario(LINE, protocol)
+
+
+@pytest.mark.parametrize(
+    ("change", "sender", "receiver"),
+    [
+        (wb.partition([0, 1, 2], 10, 20), 3, 2),
+        (wb.move(0, [(10, 0, 0), (11, 0, 500)], radius_m=12), 1, 0),
+    ],
+)
+def test_a_link_that_was_missing_when_the_reading_was_sent_is_named(change, sender, receiver):
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(5, "TEMP IS 25", start_s=15), change]
+    run = wb.Scenario(wb.topology.line(6), wb.Flooding(), workload, wb.Radio(loss="none"), 30).run()
+    (account,) = accounts.accounts(run)
+    assert (account.cause, account.node, account.neighbor) == ("out_of_range", sender, receiver)
+    assert f"sent it at {account.time_us / 1e6:g} s; no link led to node {receiver} at that time" in run.explain()
+
+
+def test_a_jammed_frame_is_named():
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(5, "TEMP IS 25", start_s=15), wb.jam(20, 0, 5, 10, 20)]
+    run = wb.Scenario(wb.topology.line(6), wb.Flooding(), workload, wb.Radio(loss="none"), 30).run()
+    assert "it was sent to node 2" in run.explain() and "lost (jammed)" in run.explain()

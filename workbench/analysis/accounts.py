@@ -42,8 +42,9 @@ from workbench.sim.rows import Columns, Row
 # if X is the publisher and sent its first message (originated), or received a message that carries it.
 CAUSES: Mapping[str, str] = {
     "delivered": "the row delivered at s",
-    "lost": "a row lost at Y with peer X, who had the reading; detail: link, collision or half_duplex",
+    "lost": "a row lost at Y with peer X, who had the reading; detail: link, collision, half_duplex or jammed",
     "down": "a row lost at Y with peer X, detail down; without Y a row given_up at X, detail down",
+    "out_of_range": "a row sent at X, at a time at which the scenario has no arc from X to Y",
     "saturated": "a row given_up at X, detail channel_busy; or X was to send the reading, sent other frames, and ended",
     "run_ended": "X was to send the reading, and no frame of X with it went out or was given up before the run ended",
     "chance": "a row dropped at X, detail chance",

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.columns import argsort, first_rows, shared_keys
-from workbench.sim.changes.arcs import graph_of_all_arcs
+from workbench.sim.changes.arcs import graph_of_all_arcs, presence_of_arcs
 from workbench.sim.rows import Columns, Row
 
 _FOLLOWED = [
@@ -393,6 +393,20 @@ class Evidence:
             if later_us == time_us or later_us > self.end_us:
                 return later_us
             time_us = later_us
+
+    # Links that change
+
+    @cached_property
+    def _ranges(self) -> dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
+        """{(sender, receiver): (times in µs, whether the arc exists from then on)} of the arcs that change."""
+        return presence_of_arcs(self.scenario)
+
+    def is_in_range(self, sender: int, receiver: int, time_us: int) -> bool:
+        """Return whether an arc leads from ``sender`` to ``receiver`` at ``time_us``, if one does at some time."""
+        times_us, exists = self._ranges.get((sender, receiver), (None, None))
+        if times_us is None or exists is None:
+            return True
+        return bool(exists[np.searchsorted(times_us, time_us, side="right") - 1])
 
     # Paths
 

@@ -159,6 +159,7 @@ def _describe_cause(account: accounts.Account) -> str:
         return _describe_cut(account)
     clauses = {
         "down": f"node {node} went down before its frame was out, and gave it up at {when}",
+        "out_of_range": f"node {node} had it last and sent it at {when}; no link led to node {neighbor} at that time",
         "saturated": (
             f"node {node} gave up its frame at {when}, as the channel was busy"
             if detail == "channel_busy"

@@ -54,8 +54,12 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
     lost = trail.losses(node).get(neighbor)
     if lost is not None:
         return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
-    if trail.at("sent", node):
-        return None
+    sent_rows = trail.at("sent", node)
+    if sent_rows:
+        last_sent = sent_rows[-1]
+        if evidence.is_in_range(node, neighbor, last_sent.time_us):
+            return None
+        return Step("out_of_range", node, neighbor, last_sent.time_us, "", (last_sent,))
     # A relay evicts only messages that it has forwarded or dropped before.
     drops = [step for row in trail.drops if row.node == node and (step := dropped(row)).cause != "evicted"]
     return drops[-1] if drops else trail.outcome(node, ()) or unsent(evidence, trail, node)
@@ -102,7 +106,7 @@ def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row
 
 
 def _rank_step(step: Step) -> tuple[int, int]:
-    return (step.cause not in ("lost", "down"), -step.rows[-1].position)
+    return (step.cause not in ("lost", "down", "out_of_range"), -step.rows[-1].position)
 
 
 def incomplete(trail: Trail, node: int) -> Step | None:

@@ -174,6 +174,28 @@ def noise_intervals(changes: LinkChanges, nodes: int) -> tuple[np.ndarray, np.nd
     return first, np.ascontiguousarray(np.column_stack((begins["time_us"], ends_us)))
 
 
+def presence_of_arcs(scenario: Any) -> dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
+    """Return {(sender, receiver): (times, presence)} of the arcs that appear or vanish during a run.
+
+    Nodes are addresses. ``times`` (k,): times in µs, ascending from 0; ``presence`` (k,): whether the arc exists from
+    each of these times on.
+    """
+    changes = link_changes(scenario)
+    if changes is None:
+        return {}
+    nodes = sorted(scenario.topology.nodes)
+    rows = changes.rows[changes.rows["kind"] == RATIO]
+    rows = rows[np.argsort(rows["subject"], kind="stable")]
+    arcs, first = np.unique(rows["subject"], return_index=True)
+    presence = {}
+    for arc, of_arc in zip(arcs.tolist(), np.split(rows, first[1:]), strict=True):
+        exists = np.append(changes.ratios[arc] >= 0, of_arc["ratio"] >= 0)
+        if not exists.all():
+            ends = nodes[changes.senders[arc]], nodes[changes.receivers[arc]]
+            presence[ends] = np.append(0, of_arc["time_us"]), exists
+    return presence
+
+
 class _Builder:
     """A builder of the link changes of one scenario."""
 
