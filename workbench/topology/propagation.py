@@ -15,6 +15,7 @@ Reference
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from workbench.topology.neighborhood import pairs_within
 
 SHADOWING, ASYMMETRY, POSITION, ROOM = 1, 2, 3, 4  # purposes of a topology's draws
 CUT_OFF = 3.0  # standard deviations
+_SPARE_DB = 0.5  # more than the rounding of delivery ratios
 
 _ORDERS = np.arange(2, 17)
 _SIGNED_BINOMIALS = np.array([(-1) ** k * math.comb(16, k) for k in range(2, 17)], dtype=float)
@@ -116,20 +118,27 @@ def links_between(
     pairs = pairs_within(positions_m, propagation.range_m(min_pdr, propagation.greatest_luck_dB))
     ends_m = positions_m[pairs]
     distances_m = np.hypot(*(ends_m[:, 0] - ends_m[:, 1]).T)
-    segments = np.asarray(walls, dtype=float).reshape(-1, 2, 2)
-    walls_crossed = sum((_cross(ends_m, wall) for wall in segments), start=np.zeros(len(pairs)))
-    snr_dB = propagation.snr_dB(distances_m) - wall_dB * walls_crossed
+    snr_dB = propagation.snr_dB(distances_m) - wall_dB * _count_walls(positions_m, pairs, walls)
+    # Behind walls, most links would be too weak even with the greatest luck: their random numbers are not needed.
+    is_possible = snr_dB + propagation.greatest_luck_dB > _snr_needed_dB(min_pdr, propagation.frame_B) - _SPARE_DB
+    pairs, snr_dB = pairs[is_possible], snr_dB[is_possible]
     return draw_links(nodes[pairs], snr_dB, propagation, draw, min_pdr)
 
 
-def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
-    """Return for each of the segments (p, 2, 2) whether it crosses the wall (2, 2).
+def _count_walls(positions_m: np.ndarray, pairs: np.ndarray, walls: npt.ArrayLike) -> np.ndarray:
+    """Return the number of walls (w, 2, 2) that the line between the nodes of each pair (p, 2) crosses.
 
-    If a segment only touches the wall, rounding decides.
+    ``positions_m`` (n, 2): the positions of the nodes. If a line only touches a wall, rounding decides.
     """
-    wall_sides = _side(segments[:, 0], segments[:, 1], wall[0]) * _side(segments[:, 0], segments[:, 1], wall[1])
-    node_sides = _side(wall[0], wall[1], segments[:, 0]) * _side(wall[0], wall[1], segments[:, 1])
-    return (wall_sides < 0) & (node_sides < 0)
+    counts = np.zeros(len(pairs))
+    first, second = pairs.T
+    for wall in np.asarray(walls, dtype=float).reshape(-1, 2, 2):
+        # Most pairs are on one side of the wall: only the others are compared with its ends.
+        node_sides = _side(wall[0], wall[1], positions_m).astype(np.int8)
+        apart = np.flatnonzero(node_sides[first] * node_sides[second] < 0)
+        start_m, end_m = positions_m[first[apart]], positions_m[second[apart]]
+        counts[apart] += _side(start_m, end_m, wall[0]) * _side(start_m, end_m, wall[1]) < 0
+    return counts
 
 
 def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
@@ -159,6 +168,7 @@ def draw_links(
     return arcs[is_link], pdr[is_link]
 
 
+@lru_cache
 def _snr_needed_dB(pdr: float, frame_B: int) -> float:
     """Return the signal-to-noise ratio at which the share of received frames is ``pdr``, found by bisection."""
     low_dB, high_dB = -40.0, 40.0
