@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from soak_cases import LARGEST, LENGTHS, LINKS, PROTOCOLS, Case, draw
 from soak_detectors import Verdict, judge
-from soak_shapes import CHANGES, SHAPES, draw_shape, play_with_reboots
+from soak_shapes import CHANGES, SHAPES, draw_shape
 from tables import table
 
 from workbench.errors import DataError
@@ -88,12 +88,7 @@ def arguments(options: argparse.Namespace) -> str:
 
 
 def play(case: Case, engine: str) -> Verdict:
-    """Play a case and return its verdict; with both engines, also check that their traces are equal.
-
-    The reference engine plays cases with reboots.
-    """
-    if case.reboots:
-        return judge(case, play_with_reboots(case))
+    """Play a case and return its verdict; with both engines, also check that their traces are equal."""
     run = case.scenario.run(engine="reference" if engine == "reference" else "fast")
     if engine == "both":
         assert run.trace_hash == case.scenario.run(engine="reference").trace_hash, f"{case}: the engines differ"

@@ -33,7 +33,6 @@ class Case(NamedTuple):
     length: str
     outage: str
     scenario: wb.Scenario
-    reboots: frozenset[int] = frozenset()  # nodes that lose their memory in an outage
 
     @property
     def is_ideal(self) -> bool:

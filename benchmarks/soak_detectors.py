@@ -22,6 +22,7 @@ from workbench.analysis.expected import Expected, expected
 from workbench.columns import find_last
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.dps.automaton import ACTIVE
+from workbench.sim.actions import CRASHED
 from workbench.sim.rows import Columns
 from workbench.sim.workload import Publish, Subscribe
 
@@ -283,6 +284,7 @@ def _parts(case: Case, rows: Columns) -> tuple[int, float]:
     links = two_way_links(case.scenario.topology)
     changes = [(row.time_us, row.node, NOBODY, row.event == "failed") for row in rows.of("failed", "recovered")]
     events = changes + [(row.time_us, row.node, row.peer, row.value == ACTIVE) for row in rows.of("link_set")]
+    crashed = {(row.time_us, row.node) for row in rows.of("failed") if row.detail == CRASHED}
     changed_us = max([time_us for time_us, *_ in changes], default=0)
     down: set[int] = set()
     active: set[tuple[int, int]] = set()
@@ -291,7 +293,7 @@ def _parts(case: Case, rows: Columns) -> tuple[int, float]:
     for number, (time_us, node, peer, is_on) in enumerate(events):
         if peer == NOBODY:
             (down.add if is_on else down.discard)(node)
-            if node in case.reboots:
+            if (time_us, node) in crashed:
                 active -= {link for link in active if link[0] == node}
         else:
             (active.add if is_on else active.discard)((node, peer))

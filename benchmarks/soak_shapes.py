@@ -13,10 +13,6 @@ import networkx as nx
 from soak_cases import Case, protocol_of
 
 import workbench as wb
-from workbench import draws
-from workbench.sim import engine, workload
-from workbench.sim.run import Run
-from workbench.sim.trace import Recorder
 
 CHANGES = ("none", "late", "outage", "reboot", "death")
 BURSTS = (1, 18, 72, 200, 500)  # readings at the same instant
@@ -24,7 +20,6 @@ MOST_SINKS = 8
 DURATION_S, BURST_S, LAST_S = 640.0, 420.0, 500.0
 # The memory of coded diffusion bounds its bursts: 50 events (`max_events`).
 MOST_AT_ONCE = {"CodedDiffusion": 18}
-MOST_WITH_REBOOTS = 72  # the reference engine plays these cases, a hundred times more slowly
 
 
 def small_world(choose: random.Random) -> nx.Graph:
@@ -84,7 +79,7 @@ def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], chang
     items: list[Any] = [
         wb.subscribe(sink, f"TEMP GE {choose.randint(0, 20)}", start_s=choose.uniform(0.5, 5.0)) for sink in sinks
     ]
-    items += [_outage(choose, node, change) for node in failing]
+    items += [_change(choose, node, change) for node in failing]
     items += [
         wb.publish(
             node,
@@ -95,8 +90,7 @@ def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], chang
         )
         for node in choose.sample(others, min(len(others), choose.randint(1, 6)))
     ]
-    most = MOST_WITH_REBOOTS if change == "reboot" else max(BURSTS)
-    count = min(choose.choice(BURSTS), MOST_AT_ONCE.get(name, most))
+    count = min(choose.choice(BURSTS), MOST_AT_ONCE.get(name, max(BURSTS)))
     items += [
         wb.publish(choose.choice(others), f"TEMP IS {20 + number % 250 / 10}", start_s=BURST_S)
         for number in range(count)
@@ -105,8 +99,7 @@ def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], chang
     if name == "Diffusion":
         protocol = wb.Diffusion(ttl=len(nodes) + 50)  # a line of 60 has more hops than the definition file's ttl
     scenario = wb.Scenario(graph, protocol, items, wb.Radio(loss="none"), duration_s=DURATION_S, seed=seed)
-    reboots = frozenset(failing if change == "reboot" else ())
-    return Case(seed, name, "ideal", shape, change, scenario, reboots)
+    return Case(seed, name, "ideal", shape, change, scenario)
 
 
 def _network(choose: random.Random, graph: nx.Graph) -> nx.DiGraph:
@@ -121,38 +114,11 @@ def _network(choose: random.Random, graph: nx.Graph) -> nx.DiGraph:
     return arcs
 
 
-def _outage(choose: random.Random, node: int, change: str) -> Any:
+def _change(choose: random.Random, node: int, change: str) -> Any:
     begin_s = 0.0 if change == "late" else round(choose.uniform(40.0, 100.0), 3)
     if change == "death":
         return wb.outage(node, start_s=begin_s)
-    return wb.outage(node, start_s=begin_s, stop_s=begin_s + round(choose.uniform(10.0, 150.0), 3))
-
-
-def play_with_reboots(case: Case, watch: Callable[[Any], None] = lambda kernel: None) -> Run:
-    """Return the run of a case on the reference engine; the nodes in ``case.reboots`` recover without their memory.
-
-    ``watch`` is called with the kernel before the run begins.
-    """
-    scenario = case.scenario
-    recorder = Recorder()
-    recoveries = sorted(
-        (round(item.stop_s * 1e6), *item.at) for item in scenario.workload if isinstance(item, workload.Outage)
-    )
-    with engine.without_collector():
-        kernel = engine.begin(scenario, recorder)
-        watch(kernel)
-        for recovered_us, node in recoveries:
-            kernel.play_until(recovered_us - 1)
-            _forget(scenario, kernel, node, recovered_us)
-        kernel.play(engine.duration_us(scenario), None)
-    return Run(scenario, "reference", recorder, "nodes reboot without memory")
-
-
-def _forget(scenario: wb.Scenario, kernel: Any, node: int, now: int) -> None:
-    """Replace a node that is about to recover by a new node without memory."""
-    boot = 1
-    fresh = scenario.protocol.make_node(node, draws.Stream(draws.make_key(scenario.seed, draws.PROTOCOL, node, boot)))
-    i = kernel.index[node]
-    kernel.nodes[i] = fresh
-    fresh.start(now, boot)
-    kernel.channel.report_links(i, now)
+    end_s = begin_s + round(choose.uniform(10.0, 150.0), 3)
+    if change == "late":
+        return wb.join(node, start_s=end_s)
+    return (wb.crash if change == "reboot" else wb.outage)(node, start_s=begin_s, stop_s=end_s)

@@ -11,16 +11,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import networkx as nx
-from soak_cases import Case
-from soak_shapes import play_with_reboots
 from why_not_networks import Network
 
+import workbench as wb
 from workbench.attributes.text import parse, to_text
 from workbench.errors import ScenarioError
 from workbench.protocols.diffusion import wire as diffusion_wire
 from workbench.protocols.gossip import wire as gossip_wire
 from workbench.protocols.tinymq import wire as tinymq_wire
-from workbench.sim.kernel import FRAME_END
+from workbench.sim.workload import Outage
 
 CARRIERS = {
     "Flooding": {"flood"},
@@ -90,17 +89,10 @@ class Facts:
 
     def __init__(self, network: Network, engine: str = "auto") -> None:
         self.network = network
-        self.scenario = network.scenario
+        self.scenario = _with_crashes(network.scenario, network.reboots)
         self.protocol = network.scenario.protocol
         self.name = network.protocol
-        self._frames: list[bytes] | None = None
-        if network.reboots:
-            frames: list[bytes] = []
-            case = Case(network.seed, network.protocol, "", "", "", network.scenario, network.reboots)
-            self.run = play_with_reboots(case, lambda kernel: _listen(kernel, frames))
-            self._frames = frames
-        else:
-            self.run = _play(network.scenario, engine)
+        self.run = _play(self.scenario, engine)
         columns = self.run.trace.to_pydict().values()
         self.rows = [Row(index, *cells) for index, cells in enumerate(zip(*columns, strict=True))]
         self.of: dict[str, list[Row]] = defaultdict(list)
@@ -112,10 +104,8 @@ class Facts:
     @cached_property
     def frames(self) -> dict[int, bytes]:
         """The bytes of each frame, by the index of its row "sent"."""
-        if self._frames is None:
-            self._frames = self.run.frames()["frame"].to_pylist()
-        assert len(self._frames) == len(self.of["sent"])
-        return {row.index: frame for row, frame in zip(self.of["sent"], self._frames, strict=True)}
+        frames = self.run.frames()["frame"].to_pylist()
+        return {row.index: frame for row, frame in zip(self.of["sent"], frames, strict=True)}
 
     # Nodes that are off, and paths
 
@@ -244,16 +234,15 @@ def _play(scenario: Any, engine: str) -> Any:
     return scenario.run(engine=engine, progress=None)
 
 
-def _listen(kernel: Any, frames: list[bytes]) -> None:
-    """Collect the bytes of each frame that goes on the channel."""
-    end_frame = kernel.handlers[FRAME_END]
-
-    def collect(now: int, transmission: Any) -> None:
-        if transmission.outage == kernel.channel.outages[transmission.sender]:
-            frames.append(bytes(transmission.frame))
-        end_frame(now, transmission)
-
-    kernel.handlers[FRAME_END] = collect
+def _with_crashes(scenario: Any, nodes: Iterable[int]) -> Any:
+    """Return a scenario in which the outages of ``nodes`` are crashes, after which they start without memory."""
+    items = [
+        wb.crash(item.at, item.start_s, item.stop_s)
+        if isinstance(item, Outage) and set(item.at) <= set(nodes)
+        else item
+        for item in scenario.workload
+    ]
+    return scenario.replace(workload=items)
 
 
 class Life:

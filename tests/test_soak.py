@@ -15,7 +15,7 @@ from workbench.errors import DataError
 sys.path.append(str(REPOSITORY / "benchmarks"))
 from soak_cases import LENGTHS, LINKS, PROTOCOLS, draw
 from soak_detectors import judge
-from soak_shapes import CHANGES, SHAPES, draw_shape, play_with_reboots
+from soak_shapes import CHANGES, SHAPES, draw_shape
 
 MOST_NODES = 12
 HARDSHIPS = 20  # for each protocol
@@ -37,8 +37,7 @@ def check_hardship(seed, protocol, links, drawn_with=""):
 
 def check_whole_network(case, drawn_with=""):
     """Play a whole network; a failure prints the arguments that play it again."""
-    run = play_with_reboots(case) if case.reboots else case.scenario.run(engine="fast")
-    verdict = judge(case, run)
+    verdict = judge(case, case.scenario.run(engine="fast"))
     assert not verdict.is_fault, f"benchmarks/soak.py --shapes --protocol {case.protocol} {drawn_with}{case}: {verdict}"
 
 
@@ -58,7 +57,6 @@ def test_hardship_costs_no_delivery_that_is_not_excused(protocol, links):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_whole_networks_on_ideal_links_miss_no_settled_reading(protocol):
     """Each shape is there, and each change: none, late joiners, outages, reboots without memory, deaths."""
-    # The wheel, which is small, has the reboot: only the reference engine plays it.
     changes = itertools.cycle((CHANGES[-1], *CHANGES[:-1]))
     for shape, change in zip(SHAPES, changes, strict=False):
         check_whole_network(small_network(protocol, shape, change), f"--shape {shape} --change {change} ")
@@ -85,4 +83,4 @@ def test_a_case_is_a_function_of_its_seed():
     first, again = (draw(7, PROTOCOLS, ("ideal", "lossy"), tuple(LENGTHS)) for _ in range(2))
     assert first.scenario.hash == again.scenario.hash and str(first) == str(again)
     whole, again = (draw_shape(7, PROTOCOLS, SHAPES, CHANGES) for _ in range(2))
-    assert whole.scenario.hash == again.scenario.hash and whole.reboots == again.reboots
+    assert whole.scenario.hash == again.scenario.hash and str(whole) == str(again)

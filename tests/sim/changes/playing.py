@@ -1,6 +1,6 @@
 """Small networks that change, played on both engines, and readers of their traces.
 
-Radios send without jitter, so a flood of "TEMP IS 25" is in the air for exactly `FRAME_US` from its publication on.
+Radios send without jitter, so a flood of "TEMP IS 25" takes the `FRAME_US` after its publication.
 """
 
 import workbench as wb

@@ -68,15 +68,15 @@ def test_run_loses_the_stationary_share_of_its_frames(bad_pdr):
     burst = wb.burst_loss(GOOD_S, BAD_S, bad_pdr)
     run = play(PAIR, [subscription(), readings(), burst], count, protocol=wb.Flooding(ttl=1, max_events=1))
     loss = BAD_SHARE * (1 - bad_pdr)
-    kept = exp(-every_s / MEMORY_S)
-    covariances = (1 - bad_pdr) ** 2 * BAD_SHARE * (1 - BAD_SHARE) * kept / (1 - kept)
+    still_bad_share = exp(-every_s / MEMORY_S)
+    covariances = (1 - bad_pdr) ** 2 * BAD_SHARE * (1 - BAD_SHARE) * still_bad_share / (1 - still_bad_share)
     sigma = sqrt((loss * (1 - loss) + 2 * covariances) / count)
     lost = rows(run, "lost", node=0)
     assert abs(len(lost) / count - loss) < DEVIATIONS * sigma
     assert {row["detail"] for row in lost} == {"link"}
     if bad_pdr == 0:
         # A burst of lost frames goes on with the probability that the link is bad after a period, too.
-        going_on = BAD_SHARE + (1 - BAD_SHARE) * kept
+        going_on = BAD_SHARE + (1 - BAD_SHARE) * still_bad_share
         seconds = np.array([row["time_us"] // SECOND for row in lost])
         bursts = 1 + int(np.count_nonzero(np.diff(seconds) > 1))
         mean = 1 / (1 - going_on)
@@ -132,9 +132,11 @@ def test_state_at_the_start_is_stationary(start_s):
     for states in after:
         assert abs(states.mean() - BAD_SHARE) < DEVIATIONS * sigma
     # Of the links that are bad at the start, these are still (or again) bad 0.3 s later.
-    kept = BAD_SHARE + (1 - BAD_SHARE) * exp(-0.3 / MEMORY_S)
+    still_bad_share = BAD_SHARE + (1 - BAD_SHARE) * exp(-0.3 / MEMORY_S)
     still_bad = after[1][after[0]]
-    assert abs(still_bad.mean() - kept) < DEVIATIONS * sqrt(kept * (1 - kept) / len(still_bad))
+    assert abs(still_bad.mean() - still_bad_share) < DEVIATIONS * sqrt(
+        still_bad_share * (1 - still_bad_share) / len(still_bad)
+    )
 
 
 def test_bursts_occur_only_in_their_interval_and_between_their_nodes():

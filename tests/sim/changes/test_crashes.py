@@ -3,7 +3,17 @@
 import pytest
 
 import workbench as wb
-from tests.sim.changes.playing import SECOND, delivered_s, history, middles, play, readings, row_of_nodes, rows, subscription
+from tests.sim.changes.playing import (
+    SECOND,
+    delivered_s,
+    history,
+    middles,
+    play,
+    readings,
+    row_of_nodes,
+    rows,
+    subscription,
+)
 from workbench.sim import engine
 from workbench.sim.trace import Recorder
 

@@ -1,7 +1,17 @@
 """Nodes that join and leave: no trace of them before and after, and the readings that they expect."""
 
 import workbench as wb
-from tests.sim.changes.playing import SECOND, delivered_s, history, middles, play, readings, row_of_nodes, rows, subscription
+from tests.sim.changes.playing import (
+    SECOND,
+    delivered_s,
+    history,
+    middles,
+    play,
+    readings,
+    row_of_nodes,
+    rows,
+    subscription,
+)
 
 PAIR = row_of_nodes(2)
 

@@ -7,7 +7,17 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from tests.sim.changes.playing import FRAME_US, SECOND, delivered_s, middles, play, readings, row_of_nodes, rows, subscription
+from tests.sim.changes.playing import (
+    FRAME_US,
+    SECOND,
+    delivered_s,
+    middles,
+    play,
+    readings,
+    row_of_nodes,
+    rows,
+    subscription,
+)
 from workbench.sim.changes.measured import LinkQualities
 
 PAIR = row_of_nodes(2)

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.sim.changes.playing import FRAME_US, SECOND, delivered_s, middles, play, readings, row_of_nodes, rows, subscription
+from tests.sim.changes.playing import (
+    FRAME_US,
+    SECOND,
+    delivered_s,
+    middles,
+    play,
+    readings,
+    row_of_nodes,
+    rows,
+    subscription,
+)
 from workbench.attributes.text import parse, to_text
 from workbench.errors import ScenarioError
 from workbench.mobility import GaussMarkov, RandomWaypoint
@@ -36,7 +46,7 @@ def test_radius_is_crossed_at_the_first_step_beyond_it(step_s, unlinked_s):
     assert delivered_s(run) == [time_s for time_s in np.arange(0.0625, 16, 0.125) if time_s < unlinked_s]
 
 
-def test_frame_in_the_air_is_received_only_over_a_link_that_lasts_to_its_end():
+def test_frame_is_received_only_over_a_link_that_lasts_to_its_end():
     leaving = wb.move(1, [(4, 10, 0), (5, 100, 0)])
     start_s = 5 - FRAME_US / 1e6
     for earlier_us, is_received in ((1, True), (0, False), (-1, False)):
@@ -130,13 +140,17 @@ def test_strength_of_frames_follows_the_positions():
     topology = wb.topology.from_positions({0: (0, 0), 1: (10, 0), 2: (0, 100)}, radius_m=200)
     workload = [readings(1), readings(2), wb.move(2, [(4, 0, 100), (5, 0, 1)])]
     run = play(topology, workload, protocol=wb.Flooding(ttl=1), collisions=True, capture_dB=10)
-    senders = {
-        row["time_us"] // SECOND: row["peer"] for row in rows(run, "received", node=0)
-    }
+    senders = {row["time_us"] // SECOND: row["peer"] for row in rows(run, "received", node=0)}
     assert senders == dict.fromkeys(range(5), 1) | dict.fromkeys(range(5, 10), 2)
     assert {row["detail"] for row in rows(run, "lost", node=0)} == {"collision"}
     # At the same distance, neither frame is stronger.
-    run = play(topology, [*workload[:2], wb.move(2, [(0, 0, 10), (9, 0, 10)])], protocol=wb.Flooding(ttl=1), collisions=True, capture_dB=10)
+    run = play(
+        topology,
+        [*workload[:2], wb.move(2, [(0, 0, 10), (9, 0, 10)])],
+        protocol=wb.Flooding(ttl=1),
+        collisions=True,
+        capture_dB=10,
+    )
     assert not rows(run, "received", node=0)
 
 
@@ -171,7 +185,9 @@ def test_two_items_cannot_move_one_node_or_have_different_radii():
     path = [(1, 5, 5)]
     with pytest.raises(ScenarioError, match=r"^workload items 0 and 1 both move node 1; leave one out$"):
         wb.Scenario(PAIR, wb.Flooding(), [wb.move("all", path), wb.move(1, path)])
-    with pytest.raises(ScenarioError, match=r"^workload item 1 has radius_m 5\.0, and item 0 has None; all movements must"):
+    with pytest.raises(
+        ScenarioError, match=r"^workload item 1 has radius_m 5\.0, and item 0 has None; all movements must"
+    ):
         wb.Scenario(PAIR, wb.Flooding(), [wb.move(0, path), wb.move(1, path, radius_m=5)])
 
 

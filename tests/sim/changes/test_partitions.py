@@ -3,7 +3,17 @@
 import pytest
 
 import workbench as wb
-from tests.sim.changes.playing import FRAME_US, SECOND, delivered_s, middles, play, readings, row_of_nodes, rows, subscription
+from tests.sim.changes.playing import (
+    FRAME_US,
+    SECOND,
+    delivered_s,
+    middles,
+    play,
+    readings,
+    row_of_nodes,
+    rows,
+    subscription,
+)
 from workbench.errors import ScenarioError
 
 LINE = row_of_nodes(5)
