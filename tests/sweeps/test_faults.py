@@ -18,7 +18,7 @@ IDEAL = wb.Radio(loss="none")
 
 @pytest.fixture(scope="module")
 def matrix():
-    """A matrix of flooding, whose results are known: it delivers all readings for which a path exists."""
+    """Return a matrix of flooding, whose results are known: it delivers all readings for which a path exists."""
     return wb.faults.matrix([wb.Flooding()], ["none", "partition", "sink crashes", "power cut"], radio=IDEAL, **SILENT)
 
 

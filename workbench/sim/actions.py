@@ -91,7 +91,7 @@ def to_us(seconds: float) -> int:
 
 
 def select_nodes(at: At, nodes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the nodes ``at``; ``nodes`` are all nodes of the network, which ALL stands for."""
+    """Return the nodes ``at`` as a tuple; ALL selects ``nodes``, all nodes of the network."""
     return nodes if isinstance(at, str) else at
 
 

@@ -153,7 +153,7 @@ def graph_of_all_arcs(scenario: Any) -> nx.DiGraph:
 def noise_intervals(changes: LinkChanges, nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (first, intervals_us): the intervals in which jammers disturb each of the ``nodes`` nodes, ascending.
 
-    Those of node i are rows ``first[i]`` to ``first[i + 1] - 1`` of ``intervals_us`` (k, 2) int64: [begin, end) in µs.
+    The intervals of node i are rows ``first[i]`` to ``first[i + 1] - 1`` of ``intervals_us`` (k, 2) int64: [begin, end) in µs.
     They are disjoint, also if several jammers disturb a node.
     """
     rows = changes.rows[(changes.rows["kind"] == JAM) | (changes.rows["kind"] == JAM_END)]
@@ -177,8 +177,8 @@ def noise_intervals(changes: LinkChanges, nodes: int) -> tuple[np.ndarray, np.nd
 def presence_of_arcs(scenario: Any) -> dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
     """Return {(sender, receiver): (times, presence)} of the arcs that appear or vanish during a run.
 
-    Nodes are addresses. ``times`` (k,): times in µs, ascending from 0; ``presence`` (k,): whether the arc exists from
-    each of these times on.
+    Nodes are addresses. ``times`` (k,): times in µs, ascending from 0; ``presence`` (k,): whether the arc
+    exists in the interval that begins at each time.
     """
     changes = link_changes(scenario)
     if changes is None:
@@ -532,7 +532,7 @@ def _draw_states(
     """Draw the states of Gilbert-Elliott links, one for each of ``keys``: arrays (link, time_us, is_bad).
 
     Links ascend, and times ascend for each link. The process starts in its stationary distribution at
-    ``interval_us[0]``, and is in the good state from ``interval_us[1]`` on.
+    ``interval_us[0]``. After ``interval_us[1]``, links are in the good state.
     """
     start_us, stop_us = interval_us
     stop_us = min(stop_us, duration_us)

@@ -62,7 +62,7 @@ ENOUGH = NONE  # all arrays are large enough
 RECOVER, FAIL, CRASH, REINFORCE = actions.RECOVER, actions.FAIL, actions.CRASH, actions.REINFORCE
 SUBSCRIBE, UNSUBSCRIBE = actions.SUBSCRIBE, actions.UNSUBSCRIBE
 # Whether a node's state must be erased before it comes up (`Core.is_erased`).
-IS_KEPT, MUST_ERASE, IS_ERASED = range(3)
+INTACT, MUST_ERASE, IS_ERASED = range(3)
 
 
 def name_of(twin: ModuleType) -> str:
@@ -177,7 +177,7 @@ def _recover(core, i, now):
         core.numbers[Number.DOWN_NODES] -= 1
         core.nodes[i].free_at = now
         add_entry(core, now, now, i, UNREACHABLE, RECOVERY)
-        if core.is_erased[i] == IS_KEPT:
+        if core.is_erased[i] == INTACT:
             add_action(core, now, i, Event.RECOVERED, 0, 0, NO_REASON)
         else:
             core.boots[i] += 1
@@ -553,8 +553,8 @@ def _make_act(
             _recover(core, i, now)
             if core.down[i] == 0:
                 core.wake_at[i] = NONE
-                if core.is_erased[i] != IS_KEPT:
-                    core.is_erased[i] = IS_KEPT
+                if core.is_erased[i] != INTACT:
+                    core.is_erased[i] = INTACT
                     start(core, state, i, now)
                     report_links(core, state, i, now, True)
                 elif core.varies:

@@ -92,7 +92,7 @@ def matrix(
     graph = disc(40, 100, 60, radius_m=22, seed=3) if topology is None else topology
     place, items = _make_workload(graph, named_protocols.values(), duration_s)
     base = Scenario(
-        graph, next(iter(named_protocols.values())), items, cc2420() if radio is None else radio, duration_s
+        graph, next(iter(named_protocols.values())), tuple(items), cc2420() if radio is None else radio, duration_s
     )
     workloads = {name: [*items, *FAULTS[name](place)] for name in names}
     over = {"workload": workloads, "protocol": named_protocols, "seed": list(seeds)}

@@ -47,16 +47,16 @@ def find_victims(graph: nx.DiGraph, reserved: Iterable[int]) -> tuple[int, ...]:
 
     At most a fifth of the nodes are victims, in descending order of their betweenness.
     """
-    kept, victims = set(reserved), []
+    lasting_nodes, victims = set(reserved), []
     rest = nx.DiGraph(graph)
     centrality = nx.betweenness_centrality(graph)
-    for node in sorted(set(graph) - kept, key=lambda node: (-centrality[node], node)):
+    for node in sorted(set(graph) - lasting_nodes, key=lambda node: (-centrality[node], node)):
         if len(victims) >= _SHARE * len(graph):
             break
         without = rest.subgraph(set(rest) - {node})
-        some_kept = next(iter(kept))
-        reached = nx.descendants(without, some_kept) & nx.ancestors(without, some_kept)
-        if kept - {some_kept} <= reached:
+        start = next(iter(lasting_nodes))
+        reached = nx.descendants(without, start) & nx.ancestors(without, start)
+        if lasting_nodes - {start} <= reached:
             rest = nx.DiGraph(without)
             victims.append(node)
     return tuple(victims)
