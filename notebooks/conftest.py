@@ -20,6 +20,7 @@ LONG = {
     "08-down-to-ten-kilobytes.ipynb",
     "09-parameters-that-matter.ipynb",
     "11-which-protocol.ipynb",
+    "12-which-heals-fastest.ipynb",
     "dps.ipynb",
     "network-coding.ipynb",
     "tinymq.ipynb",

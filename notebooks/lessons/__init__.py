@@ -40,6 +40,7 @@ _LESSONS = {
     "09": "parameters",
     "10": "asleep",
     "11": "choosing",
+    "12": "healing",
 }
 
 

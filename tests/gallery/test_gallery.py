@@ -7,11 +7,12 @@ import pytest
 
 import workbench as wb
 from workbench import gallery
+from workbench.analysis.accounts import missing
 from workbench.errors import ScenarioError
 
 
 def test_models_are_listed_in_the_order_of_their_files():
-    assert gallery.names()[0] == "interest" and len(gallery.names()) == 14
+    assert gallery.names()[0] == "interest" and len(gallery.names()) == 17
     assert wb.gallery is gallery
 
 
@@ -55,3 +56,35 @@ def test_the_detour_loses_no_reading_and_takes_another_path():
 def test_the_tree_is_repaired():
     metrics = gallery.model("repair").scenario.run().metrics
     assert 0 < metrics.recovery_s < 60 and metrics.delivery_ratio < 1
+
+
+def lost_readings(scenario):
+    """Return the times in s at which readings that did not arrive were published."""
+    return [account.published_us / 1e6 for account in missing(scenario.run())]
+
+
+def test_readings_cross_again_at_the_merge_and_with_tinymq_seconds_later():
+    model = gallery.model("merge")
+    (partition,) = model.scenario.workload[2:]
+    lost_s = lost_readings(model.scenario)
+    assert lost_s and all(partition.start_s <= time_s < partition.stop_s for time_s in lost_s)
+    last_s = max(lost_readings(model.scenario.replace(protocol=model.beside)))
+    assert partition.stop_s < last_s < partition.stop_s + 10
+
+
+def test_readings_follow_a_walking_sink_that_repeats_its_interest_often():
+    model = gallery.model("walking-sink")
+    rare, often = (
+        model.scenario.replace(protocol=protocol).run().metrics for protocol in (model.scenario.protocol, model.beside)
+    )
+    assert rare.delivery_ratio < 0.7 and often.delivery_ratio == 1
+    assert often.transmissions < rare.transmissions
+
+
+def test_a_path_leads_through_a_jammed_node_until_the_next_interest():
+    model = gallery.model("jammer")
+    (jam,) = model.scenario.workload[2:]
+    lost_s = lost_readings(model.scenario)
+    assert min(lost_s) == jam.start_s + 1 and max(lost_s) < 61 < jam.stop_s  # the sink repeats its interest at 61 s
+    flooding = model.scenario.replace(protocol=model.beside)
+    assert flooding.run().metrics.delivery_ratio > 0.9 > model.scenario.run().metrics.delivery_ratio

@@ -54,7 +54,7 @@ def small_parameters(lesson):
 
 # Lessons whose given objects take long to make, and an exercise that compiles several images. `make test-all` checks
 # them, with small parameters.
-LONG = ("11", "08.2")
+LONG = ("11", "12", "08.2")
 NUMBERS = [
     pytest.param(number, marks=pytest.mark.family) if number.startswith(LONG) else number
     for number in lessons.numbers()

@@ -5,6 +5,7 @@ import pytest
 
 import workbench as wb
 from tests.pipelines.small_spark import small_spark
+from tests.pipelines.test_archives import COMPRESSORS
 from tests.pipelines.test_logs import HEADER, OWN, PACKETS, packet
 from tests.pipelines.test_readings import RULES, TABLE
 from workbench import pipelines
@@ -47,6 +48,22 @@ def test_rows_and_reasons_equal_those_of_this_process(spark, paths):
     rejected = in_order(on_spark.rejected.toPandas(), "file", "line")
     pd.testing.assert_frame_equal(rejected, in_order(local.rejected, "file", "line"))
     pd.testing.assert_frame_equal(on_spark.reasons().toPandas(), local.reasons())
+
+
+def test_archives_give_the_rows_and_line_numbers_of_plain_logs(spark, tmp_path):
+    for name, lines in (("a", [HEADER, *PACKETS]), ("b", PACKETS)):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+        for suffix, compress in COMPRESSORS.items():
+            (tmp_path / f"{name}.csv.{suffix}").write_bytes(compress("\n".join(lines).encode()))
+    local = pipelines.read_log(f"{tmp_path}/*.csv*", "mercator")
+    on_spark = pipelines.read_log(f"{tmp_path}/*.csv*", "mercator", spark=spark)
+    assert local.rows["file"].nunique() == 6
+    assert local.rejected["line"].tolist() == [13, 14, 15, 19] * 3 + [12, 13, 14, 18] * 3
+    order = ["file", "time_s", "receiver", "packet"]
+    pd.testing.assert_frame_equal(in_order(on_spark.rows.toPandas(), *order), in_order(local.rows, *order))
+    pd.testing.assert_frame_equal(
+        in_order(on_spark.rejected.toPandas(), "file", "line"), in_order(local.rejected, "file", "line")
+    )
 
 
 def test_links_equal_those_of_this_process(spark, paths):

@@ -110,6 +110,7 @@ class LineFormat:
     form        a text that lists the fields of a line, for messages
     separator   the bytes between fields; None: blanks of all kinds
     header      number of header lines at the top of a file
+    has_optional_header  whether header lines that are rows are read as rows (True), or raise an error (False)
     checks      {reason for rejecting a row: SQL condition that each good row meets}
     fast        the fields of lines that `pyarrow.csv` may parse, many at once; empty: the parser reads all lines
     finish      a function that converts a table read by `pyarrow.csv` to a table with ``columns``
@@ -123,6 +124,7 @@ class LineFormat:
     form: str
     separator: bytes | None = None
     header: int = 0
+    has_optional_header: bool = False
     checks: Mapping[str, str] = field(default_factory=dict)
     fast: tuple[Field, ...] = ()
     finish: Callable[[pa.Table], pa.Table] = _as_read
@@ -318,6 +320,7 @@ MERCATOR = LineFormat(
     "length sent, fill byte",
     separator=b",",
     header=1,
+    has_optional_header=True,  # No name of a column is a time, so a header is never a row.
     checks={
         "crc wrong": "crc = 1",
         "not expected": "expected = 1",

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.datasets.chunks import CHUNK_B, Chunk, chunks, read_chunk
+from workbench.datasets.chunks import CHUNK_B, Chunk, check_header, chunks, read_chunk
 from workbench.datasets.formats import LineFormat
 from workbench.errors import DataError
 
@@ -46,9 +46,10 @@ class Tally:
 
 
 def parts_of(path: str | os.PathLike[str], form: LineFormat, tally: Tally) -> Iterator[tuple[int, Chunk]]:
-    """Yield (size in bytes, contents) of the chunks of a file, in order, and count their lines in ``tally``.
+    """Yield (bytes read from the file, contents) of the chunks of a file, in order; count their lines in ``tally``.
 
-    Raises DataError if the file cannot be read. Raises it after the last chunk if the file is not in this format.
+    Raises DataError if the file cannot be read, or lacks the header of the format. Raises it after the last chunk if
+    the file is not in this format.
     """
     for size_B, chunk in _read(path, form):
         tally.add(chunk)
@@ -60,8 +61,10 @@ def _read(path: str | os.PathLike[str], form: LineFormat) -> Iterator[tuple[int,
     parse, pending_chunks = form.parser(), deque()
     with ThreadPoolExecutor(1 if form.is_whole else THREADS) as thread_pool:
         for piece in chunks(path, CHUNK_B):
+            if piece.start == 0:
+                check_header(path, piece.data, form)
             pending_chunks.append(
-                (len(piece.data), thread_pool.submit(read_chunk, piece.data, form, parse, piece.first_line))
+                (piece.read_B, thread_pool.submit(read_chunk, piece.data, form, parse, piece.first_line))
             )
             if len(pending_chunks) > THREADS:
                 size_B, part = pending_chunks.popleft()

@@ -32,6 +32,11 @@ def is_spark(table: Any) -> bool:
     return type(table).__module__.startswith("pyspark.") and "pyspark" in sys.modules
 
 
+def is_connect(session: Any) -> bool:
+    """Return whether a session of Spark is one of Spark Connect, without importing pyspark."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
 def run_query(query: str, **tables: Any) -> Any:
     """Run an SQL query that has names of tables in braces: ``run_query("SELECT node FROM {trace}", trace=t)``.
 

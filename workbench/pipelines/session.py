@@ -1,32 +1,67 @@
-"""A Spark session for pipelines: with the workbench's data sources, and settings that suit one machine."""
+"""A Spark session for pipelines: with the workbench's data sources, and settings for queries.
+
+Theory of operation
+    Sessions that a `SparkRunner` starts have settings for sweeps: Java only distributes tasks, so it starts quickly and
+    optimizes little, and a failed task is not repeated, because the sweep itself repeats its points. A query needs the
+    contrary: Java computes, and Spark repeats a task whose worker is lost. So `spark` starts Java with both compilers
+    and the parallel collector, and allows four tries of each task. On this machine the number of tries is part of the
+    master's URL: Spark ignores the setting ``spark.task.maxFailures`` there.
+
+    Workers on other machines get the package from this process (`shipping`).
+"""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
+from workbench.pipelines.shipping import ship
 from workbench.sweeps.processes import cores
-from workbench.sweeps.spark.session import open_session
+from workbench.sweeps.spark import session as sweep_session
+from workbench.sweeps.spark.session import REMOTE, open_session
 
+TRIES = 4  # of a task
 _TASKS_A_CORE = 2
-_SETTINGS = {
+_QUERY_SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.cteRecursionRowLimit": "-1",  # the default is a million hops, too few for many runs
 }
+_LOG_SETTINGS = Path(sweep_session.__file__).with_name("log4j2.properties").resolve().as_uri()
+_JAVA_SETTINGS = {
+    "spark.app.name": "workbench pipelines",
+    "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOG_SETTINGS}",
+    "spark.task.maxFailures": str(TRIES),
+}
+_LOCAL_MASTER = re.compile(r"local(?:\[(\d+|\*)\])?")
 
 
 def spark(master: str = "local[*]", **settings: Any) -> Any:
     """Return the active Spark session or a new one, with the formats "workbench.trace" and "workbench.readings".
 
-    ``settings`` are settings of Spark, written without "spark." and with underscores for dots: ``driver_memory="2g"``.
-    They apply only to a new session. Raises WorkbenchError, which names a remedy, if Spark cannot be started.
+    ``master`` is "local[*]" (this machine, a task for each core), "local[2]", the URL of a cluster
+    ("spark://host:7077") or of Spark Connect ("sc://host:15002"). ``settings`` are settings of Spark, written without
+    "spark." and with underscores for dots: ``driver_memory="2g"``.
+
+    ``master`` and ``settings`` apply only to a new session. An active session keeps its own settings: if a
+    `SparkRunner` has started it, these are the settings for sweeps. Raises WorkbenchError, which names a remedy, if
+    Spark cannot be started.
     """
     local_settings = (
         {"spark.sql.shuffle.partitions": str(_TASKS_A_CORE * cores())} if master.startswith("local") else {}
     )
+    java_settings = {} if master.startswith(REMOTE) else _JAVA_SETTINGS
     requested = {f"spark.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
-    session = open_session(master, {**_SETTINGS, **local_settings, **requested}).spark
+    session_settings = {**_QUERY_SETTINGS, **java_settings, **local_settings, **requested}
+    session = open_session(_with_tries(master), session_settings).spark
     register(session)
     return session
+
+
+def _with_tries(master: str) -> str:
+    """Return the URL of a master on this machine with the number of tries of a task; other URLs do not change."""
+    local_master = _LOCAL_MASTER.fullmatch(master)
+    return f"local[{local_master[1] or 1},{TRIES}]" if local_master else master
 
 
 def register(session: Any) -> None:
@@ -34,5 +69,6 @@ def register(session: Any) -> None:
     from workbench.pipelines.live.spark import ReadingsSource
     from workbench.pipelines.trace.source import TraceSource
 
+    ship(session)  # A data source is sent by its name.
     session.dataSource.register(TraceSource)
     session.dataSource.register(ReadingsSource)

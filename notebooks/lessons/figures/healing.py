@@ -1,9 +1,12 @@
 """Healing after faults: readings that arrived or were lost over time, the time to heal, and what healing costs.
 
     readings(run)                            when each expected reading was published, and whether it arrived
-    healing_s(run, from_s, until_s)          the time from a fault, or from its end, to the end of the gap in the readings
+    healing_s(run, from_s, until_s)          the time from a fault, or from its end, to steady readings
     healing_table(runs, intervals_s)         the healing times of several runs
     arrival_rows(runs, faults_s)             a row for each run: a mark for each reading, arrived or lost
+    frames_per_reading(matrix),
+    charge_per_reading(matrix)               frames and charge for a delivered reading, by protocol and fault
+    reasons(matrix, cells)                   why readings were lost, as wrapped text
     trade_off(matrix, fault)                 readings that a fault costs, against frames for a reading without the fault
 
 Theory of operation
@@ -15,8 +18,9 @@ Theory of operation
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,6 +42,7 @@ GAP = 3  # readings
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _ROW = 860, 96, 20, 62, 26
 _TICKS_S = 20
+_COLUMNS = 110  # of a line of text
 _PERIOD_OF_FAULT = "during"
 
 
@@ -68,9 +73,7 @@ def healing_s(run: Run, from_s: float, until_s: float | None = None) -> float:
     return math.inf if ends[-1] == len(is_lost) else float(published_s[ends[-1]] - from_s)
 
 
-def healing_table(
-    runs: Mapping[str, list[Run]], intervals_s: Mapping[str, tuple[float, float | None]]
-) -> pd.DataFrame:
+def healing_table(runs: Mapping[str, list[Run]], intervals_s: Mapping[str, tuple[float, float | None]]) -> pd.DataFrame:
     """Return a row for each protocol with its healing times in s, and a column for each interval.
 
     ``runs``: {protocol: its runs}. ``intervals_s``: {name of the column: (from_s, until_s)}. A cell lists the healing
@@ -142,7 +145,18 @@ def charge_per_reading(matrix: FaultMatrix) -> pd.DataFrame:
 def _per_reading(matrix: FaultMatrix, metric: str) -> pd.DataFrame:
     """Return the sum of a metric over all seeds, divided by the number of delivered readings."""
     totals = matrix.runs.to_pandas().groupby(["protocol", "workload"], sort=False)[[metric, "delivered"]].sum()
-    return (totals[metric] / totals["delivered"]).unstack("workload").loc[matrix.protocols, matrix.faults]
+    per_reading = (totals[metric] / totals["delivered"]).unstack("workload").loc[matrix.protocols, matrix.faults]
+    return per_reading.rename_axis(index=None, columns=None)
+
+
+def reasons(matrix: FaultMatrix, cells: Iterable[tuple[str, str]]) -> str:
+    """Return the most frequent reason for lost readings after the fault, as text, for each (fault, protocol)."""
+    paragraphs = []
+    for fault, protocol in cells:
+        sentences = matrix.why(fault, protocol, most=1) or ["no reading was lost after the fault"]
+        text = textwrap.fill(sentences[0], _COLUMNS, initial_indent="    ", subsequent_indent="    ")
+        paragraphs.append(f"{protocol}, {fault}:\n{text}")
+    return "\n".join(paragraphs)
 
 
 def trade_off(matrix: FaultMatrix, fault: str) -> Chart:
@@ -151,11 +165,15 @@ def trade_off(matrix: FaultMatrix, fault: str) -> Chart:
     The names of the matrix's protocols are ``NAME VALUE``, such as "Diffusion 30 s". Those of one NAME are a line.
     """
     frames = frames_per_reading(matrix)["none"]
-    points: dict[str, list[tuple[float, float]]] = {}
+    points: dict[str, list[tuple[float, float, str]]] = {}
     for protocol in matrix.protocols:
-        lost = 1 - float(matrix.cell(fault, protocol)[_PERIOD_OF_FAULT])
-        points.setdefault(protocol.split()[0], []).append((float(frames[protocol]), 100 * lost))
-    series = [Series(name, *zip(*sorted(of_name), strict=True)) for name, of_name in points.items()]
+        lost = 100 * (1 - float(matrix.cell(fault, protocol)[_PERIOD_OF_FAULT]))
+        tooltip = f"{protocol}: {frames[protocol]:.1f} frames, {lost:.0f} % lost"
+        points.setdefault(protocol.split()[0], []).append((float(frames[protocol]), lost, tooltip))
+    series = []
+    for name, points_of_name in points.items():
+        x, y, tooltips = zip(*sorted(points_of_name), strict=True)
+        series.append(Series(name, x, y, tooltips=tooltips))
     chart = line_chart(
         series,
         title=f"{fault}: what healing costs",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from workbench.errors import DataError
 from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.pipelines.live import capture
@@ -17,6 +18,7 @@ from workbench.pipelines.live.background import Background
 from workbench.pipelines.live.capture import READ_B, Lock, end_offset, read_description
 from workbench.pipelines.live.output import LOCK, Output
 from workbench.pipelines.live.windows import Fold, WindowSettings, window_settings
+from workbench.pipelines.queries import is_connect
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,18 +165,24 @@ def follow(
     by       columns of readings: each combination of their values has windows of its own
     late_s   a window is closed when the newest reading is this many seconds later than the window's end
     out      the folder for the windows; None: a folder in that of the capture, named after the parameters
-    spark    a Spark session, to compute the windows by Structured Streaming; None: in this process, without Java
+    spark    a Spark session, but not of Spark Connect, to compute the windows by Structured Streaming; None: in this
+             process, without Java
 
     Following the same capture into the same folder again continues where the last follower was stopped or killed: no
     reading is skipped or counted twice. Raises ParameterError for invalid parameters of windows. Raises DataError if
-    ``folder`` has no capture, if ``out`` has windows of another capture or with other parameters, or if another process
-    is writing to ``out``.
+    ``folder`` has no capture, if ``out`` has windows of another capture or with other parameters, if another process is
+    writing to ``out``, or if ``spark`` is a session of Spark Connect.
     """
     source = Path(getattr(folder, "folder", folder))
     read_description(source)
     settings = window_settings(every_s, by, late_s)
     if spark is None:
         return LocalFollowing(source, source / settings.name if out is None else Path(out), settings)
+    if is_connect(spark):
+        raise DataError(
+            "a capture cannot be followed by Spark Connect, because its files are written by this process; "
+            'leave out `spark`, or use a session on this machine: wb.pipelines.spark("local[*]")'
+        )
     from workbench.pipelines.live.spark import SparkFollowing
 
     return SparkFollowing(

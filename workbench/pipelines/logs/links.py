@@ -15,14 +15,18 @@ Limits
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from workbench.datasets import links_from_neighbors as links_from_neighbors
+import pyarrow as pa
+
+from workbench import datasets
 from workbench.errors import DataError
 from workbench.keywords import checked
 from workbench.pipelines.logs.reading import Log
 from workbench.pipelines.queries import duckdb_relation, is_spark, run_query
 from workbench.suggestion import meant
+from workbench.topology.graphs import is_number
 
 _NEEDED = ("time_s", "transmitter", "receiver", "transaction", "packet", "sent", "rssi_dBm")
 
@@ -64,6 +68,82 @@ FROM link JOIN numbers AS a ON a.name = link.transmitter JOIN numbers AS b ON b.
 ORDER BY 1, 2, {by}from_s
 """
 
+# Neighbor reports, as in `workbench.datasets.links_from_neighbors`. A round belongs to the interval of its first row.
+_NEIGHBOR_LINKS = """
+WITH log_start AS (
+  SELECT min({time_s}) AS start_s FROM {{rows}}
+), timed AS (
+  SELECT round, {from_s} AS from_s
+  FROM (SELECT round, min({time_s}) AS time_s FROM {{rows}} GROUP BY round) AS rounds CROSS JOIN log_start
+), report AS (
+  SELECT node, round FROM {{rows}} GROUP BY node, round HAVING {is_complete}
+), sender AS (
+  SELECT DISTINCT source, round FROM {{rows}}
+), trial AS (
+  SELECT source, node, from_s, count(*) AS rounds
+  FROM report JOIN sender USING (round) JOIN timed USING (round) WHERE node <> source
+  GROUP BY source, node, from_s
+), heard AS (
+  SELECT source, node, from_s, count(*) AS heard{means}
+  FROM (
+    SELECT *, row_number() OVER (PARTITION BY source, node, round ORDER BY {order}) AS number
+    FROM {{rows}} JOIN report USING (node, round)
+  ) AS frames JOIN timed USING (round) WHERE number = 1
+  GROUP BY source, node, from_s
+)
+SELECT source AS transmitter, node AS receiver, {selected_from_s}round(coalesce(heard, 0) / rounds, 6) AS pdr,
+  rounds{measures}
+FROM trial LEFT JOIN heard USING (source, node, from_s)
+ORDER BY {sorted_from_s}transmitter, receiver
+"""
+
+
+def links_from_neighbors(rows: Any, every_s: float | None = None) -> Any:
+    """Compute a table of links from neighbor observations; with ``every_s``, for each interval of that length.
+
+    rows     a `Log` of "ulb-neighbors", or its rows: a pandas frame, a Parquet file, a DataFrame of Spark; or any table
+             with the columns round, node (which reports) and source (which the node heard). Optional columns: packet,
+             lqi, rssi, power_dBm
+    every_s  length of an interval in seconds; the rows then need the column time_s. None: one interval
+
+    Columns: transmitter, receiver, from_s (begin of the interval; only with ``every_s``), pdr (delivery ratio, 0 to 1),
+    rounds (number of rounds counted), and the means of lqi, rssi and power_dBm over the frames received.
+    `workbench.datasets.links_from_neighbors` describes how rounds are counted. Returns a pandas frame, or a DataFrame
+    of Spark for a DataFrame of Spark. If a node reports the same source twice in a round, the first frame in order of
+    packet numbers counts on Spark, and the first row elsewhere. Raises DataError for a missing column.
+    """
+    rows = rows.rows if isinstance(rows, Log) else rows
+    if not is_spark(rows):
+        frame = run_query("SELECT * FROM {rows}", rows=rows) if isinstance(rows, str | Path | pa.Table) else rows
+        return datasets.links_from_neighbors(frame, every_s)
+    if every_s is not None and not (is_number(every_s) and every_s > 0):
+        raise DataError(f"every_s is {every_s!r:.40}; it must be a number of seconds above 0")
+    columns = column_types(rows)
+    for name in ("round", "node", "source", *(() if every_s is None else ("time_s",))):
+        if name not in columns:
+            raise DataError(
+                f"the neighbor observations have no column {name!r}{meant(name, columns)}; "
+                f"their columns are {', '.join(columns)}"
+            )
+    measures = [name for name in ("lqi", "rssi", "power_dBm") if name in columns]
+    order = [name for name in ("packet", *measures) if name in columns] or ["source"]
+    query_parts = {
+        "time_s": "0" if every_s is None else "time_s",
+        "from_s": "0" if every_s is None else _interval_start(every_s),
+        "is_complete": "count(DISTINCT packet) = max(packet) + 1" if "packet" in columns else "true",
+        "means": "".join(f", avg({name}) AS {name}" for name in measures),
+        "measures": "".join(f", {name}" for name in measures),
+        "order": ", ".join(order),
+        "selected_from_s": "" if every_s is None else "from_s, ",
+        "sorted_from_s": "" if every_s is None else "from_s, ",
+    }
+    return run_query(_NEIGHBOR_LINKS.format(**query_parts), rows=rows)
+
+
+def _interval_start(every_s: float) -> str:
+    """Return the SQL expression of the time at which the interval of ``time_s`` begins."""
+    return "start_s + floor((time_s - start_s) / {0}) * {0}".format(float(every_s))
+
 
 @checked
 def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = None) -> Any:
@@ -94,9 +174,7 @@ def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = N
             )
     if every_s is not None and not every_s > 0:
         raise DataError(f"every_s is {every_s!r:.40}; it must be a number of seconds above 0")
-    start_expression = (
-        "start_s" if every_s is None else "start_s + floor((time_s - start_s) / {0}) * {0}".format(float(every_s))
-    )
+    start_expression = "start_s" if every_s is None else _interval_start(every_s)
     are_numbers = all(types[name] in ("bigint", "int", "integer") for name in ("transmitter", "receiver"))
     query_parts = {
         "file": "file" if "file" in types else "''",

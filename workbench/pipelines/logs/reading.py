@@ -3,7 +3,9 @@
 Theory of operation
     A file is cut at line ends into pieces; `workbench.datasets.chunks` converts a piece to rows and rejected lines. In
     this process a few threads read the pieces; on Spark each piece is a task. Line numbers are those of the
-    file: for Spark, a first pass over the file counts its line ends.
+    file: for Spark, a first pass over the file counts its line ends. An archive (.gz, .zst) is decompressed while it is
+    read. It can only be read from its beginning, so on Spark each archive is one task; the first pass checks that it is
+    not damaged.
 
 Cost
     In this process, reading uses up to four cores, each at the rate given in `workbench.datasets.chunks`. The memory
@@ -12,11 +14,12 @@ Cost
     (``log.rows.persist()``).
 
 Limits
-    Spark's workers read the files themselves, so all of them need access to the files and to the workbench.
+    Spark's workers read the files themselves, so all of them must find the files under the same paths.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -27,13 +30,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.datasets.chunks import REJECTED, Chunk, chunks, read_chunk
+from workbench.datasets.archives import codec_of
+from workbench.datasets.chunks import REJECTED, Chunk, check_header, chunks, read_chunk
 from workbench.datasets.formats import FORMATS, LineFormat
 from workbench.datasets.loaders import frame_of
 from workbench.datasets.parts import Tally, parts_of
 from workbench.errors import DataError
 from workbench.keywords import checked
 from workbench.pipelines.queries import run_query
+from workbench.pipelines.shipping import ship
 from workbench.suggestion import meant
 
 SPARK_PIECE_B = 32 << 20
@@ -78,20 +83,23 @@ def read_log(
 ) -> Log:
     """Read log files of one format into tables of rows and of rejected lines.
 
+    path_or_paths  paths, or patterns such as "logs/*.gz" ("**": all folders below). Archives (gzip, Zstandard) are
+                decompressed
     format      a `LogFormat`, or the name of a known one: "ulb-readings", "ulb-neighbors", "intel-readings",
                 "intel-connectivity", "intel-positions", "mercator"
     spark       a Spark session; rows and rejected are then DataFrames of Spark instead of pandas frames
     out         a folder for rows.parquet and rejected.parquet, written piece by piece, for logs larger than memory
     progress    function called with the share of bytes read, 0 to 1
 
-    Raises DataError for a file that cannot be read, or of which fewer than one line in twenty is a valid row. On
-    Spark only the lines at the beginning of each file are checked.
+    Raises DataError for a file that cannot be read, for a damaged archive, for a pattern without files, for a file
+    without the header that the format needs, and for a file of which fewer than one line in twenty is a valid row. On
+    Spark this share is computed from the lines at the beginning of each file.
     """
     line_format = _format(format)
     paths = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else list(path_or_paths)
     if not paths:
         raise DataError("the list of logs is empty; give at least one path")
-    path_names = [os.fspath(path) for path in paths]
+    path_names = [name for path in paths for name in _matching_names(os.fspath(path))]
     if spark is not None:
         if out is not None:
             raise DataError("`out` and `spark` are both given; on Spark omit `out`, use log.rows.write.parquet(...)")
@@ -101,6 +109,19 @@ def read_log(
         if out is not None
         else _read_to_memory(path_names, line_format, progress)
     )
+
+
+def _matching_names(name_or_pattern: str) -> list[str]:
+    """Return the names of the files that match a pattern, sorted; a name without wildcards stays as it is.
+
+    Raises DataError if a pattern matches no file.
+    """
+    if not glob.has_magic(name_or_pattern) or os.path.exists(name_or_pattern):
+        return [name_or_pattern]
+    names = sorted(filter(os.path.isfile, glob.glob(name_or_pattern, recursive=True)))
+    if not names:
+        raise DataError(f"no file matches {name_or_pattern!r}")
+    return names
 
 
 def _format(format_or_name: LineFormat | str) -> LineFormat:
@@ -180,36 +201,59 @@ def _read_to_folder(folder: Path, names: list[str], form: LineFormat, progress: 
 
 # On Spark
 
-_Range = tuple[str, int, int, int]  # file, first byte, bytes, number of the first line
+# Absolute path, first byte, number of bytes, number of the first line. The range of an archive has no number of bytes.
+_Range = tuple[str, int, int | None, int]
 
 
 def _read_on_spark(spark: Any, names: list[str], form: LineFormat) -> Log:
-    ranges = [byte_range for name in names for byte_range in _ranges(name, form)]
+    ranges = [(number, byte_range) for number, name in enumerate(names) for byte_range in _ranges(name, form)]
+    ship(spark)
     return Log(*(_map_ranges(spark, ranges, names, form, index) for index in range(2)))
 
 
 def _ranges(name: str, form: LineFormat) -> Iterator[_Range]:
-    """Yield the byte ranges of a file's pieces. Raises DataError if the file's beginning has another format."""
+    """Yield the byte ranges of a file's pieces.
+
+    Raises DataError if the file's beginning has another format or lacks the header, and if an archive is damaged.
+    """
+    path, is_archive = os.path.abspath(name), False  # Workers have another working directory.
     for piece in chunks(name, _size_B(name, form)):
         if piece.start == 0:
+            is_archive = codec_of(name) is not None
+            check_header(name, piece.data, form)
             checked_B = piece.data.rfind(b"\n", 0, CHECKED_B) + 1
             line_counts = Tally()
             line_counts.add(read_chunk(piece.data[: checked_B or len(piece.data)], form, form.parser()))
             line_counts.check(name, form)
-        yield name, piece.start, len(piece.data), piece.first_line
+        if not is_archive:
+            yield path, piece.start, len(piece.data), piece.first_line
+    if is_archive:
+        yield path, 0, None, 1
+
+
+def _read_range(byte_range: _Range, form: LineFormat) -> Iterator[Chunk]:
+    """Yield the contents of a byte range in chunks."""
+    path, start_B, length_B, first_line = byte_range
+    parse = form.parser()
+    if length_B is None:
+        for piece in chunks(path):
+            yield read_chunk(piece.data, form, parse, piece.first_line)
+        return
+    with open(path, "rb") as file:
+        file.seek(start_B)
+        yield read_chunk(file.read(length_B), form, parse, first_line)
 
 
 def _size_B(name: str, form: LineFormat) -> int:
     return max(SPARK_PIECE_B, os.path.getsize(name)) if form.is_whole and os.path.isfile(name) else SPARK_PIECE_B
 
 
-def _map_ranges(spark: Any, ranges: list[_Range], names: list[str], form: LineFormat, index: int) -> Any:
+def _map_ranges(spark: Any, ranges: list[tuple[int, _Range]], names: list[str], form: LineFormat, index: int) -> Any:
     """Return a Spark DataFrame of the rows (``index`` 0) or the rejected lines (``index`` 1) of all byte ranges.
 
-    Each range is a task. ``names`` are the names of all files. To save space, workers return each row with the file's
-    index in ``names``, and Spark replaces it by the name.
+    Each range is a task; it has the index of its file in ``names``. To save space, workers return each row with this
+    index, and Spark replaces it by the name.
     """
-    from pyspark.sql.functions import array, col, element_at, lit
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = _schemas(form)[index]
@@ -218,13 +262,15 @@ def _map_ranges(spark: Any, ranges: list[_Range], names: list[str], form: LineFo
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for range_number in batch.column(0).to_pylist():
-                name, start_B, length_B, first_line = ranges[range_number]
-                with open(name, "rb") as file:
-                    file.seek(start_B)
-                    chunk = read_chunk(file.read(length_B), form, form.parser(), first_line)
-                table = chunk.rejected if index else chunk.rows
-                file_numbers = pa.array(np.full(len(table), names.index(name) + 1, np.int32))
-                yield from table.append_column("file", file_numbers).select(sent_schema.names).to_batches(SPARK_ROWS)
+                name_index, byte_range = ranges[range_number]
+                for chunk in _read_range(byte_range, form):
+                    table = chunk.rejected if index else chunk.rows
+                    file_numbers = pa.array(np.full(len(table), name_index + 1, np.int32))
+                    sent_table = table.append_column("file", file_numbers).select(sent_schema.names)
+                    yield from sent_table.to_batches(SPARK_ROWS)
 
     spark_rows = spark.range(0, len(ranges), 1, max(1, len(ranges))).mapInArrow(read, from_arrow_schema(sent_schema))
-    return spark_rows.withColumn("file", element_at(array(*map(lit, names)), col("file")))
+    # SQL instead of `pyspark.sql.functions`, which do not work with a session of Spark Connect and a classic one alike.
+    literals = ", ".join(f"CAST(X'{os.fsencode(name).hex()}' AS STRING)" for name in names)
+    columns = {name: f"`{name}`" for name in schema.names} | {"file": f"element_at(array({literals}), file) AS file"}
+    return spark_rows.selectExpr(*columns.values())

@@ -153,8 +153,8 @@ def graph_of_all_arcs(scenario: Any) -> nx.DiGraph:
 def noise_intervals(changes: LinkChanges, nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (first, intervals_us): the intervals in which jammers disturb each of the ``nodes`` nodes, ascending.
 
-    The intervals of node i are rows ``first[i]`` to ``first[i + 1] - 1`` of ``intervals_us`` (k, 2) int64: [begin, end) in µs.
-    They are disjoint, also if several jammers disturb a node.
+    The intervals of node i are rows ``first[i]`` to ``first[i + 1] - 1`` of ``intervals_us`` (k, 2) int64:
+    [begin, end) in µs. They are disjoint, also if several jammers disturb a node.
     """
     rows = changes.rows[(changes.rows["kind"] == JAM) | (changes.rows["kind"] == JAM_END)]
     rows = rows[np.argsort(rows["subject"], kind="stable")]

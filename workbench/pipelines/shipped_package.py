@@ -1,0 +1,43 @@
+"""The file workbench/__init__.py on workers of Spark: it unpacks the real package and takes its place.
+
+It is in a zip file with the package's own zip file, which is named after the digest of its content (`shipping`). The
+package is unpacked into a folder, because numba caches no compiled code of modules within a zip file. This file uses
+only the standard library: on a worker it runs before the package exists.
+"""
+
+import os
+import shutil
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def unpacked_folder(shipped_path: Path) -> Path:
+    """Unpack the package in the zip file ``shipped_path`` into the user's cache; return the folder that contains it.
+
+    If the cache cannot be written, the package is unpacked beside the zip file.
+    """
+    package_name = shipped_path.name.removeprefix("shipped-")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "code")
+    with suppress(OSError):
+        cache.mkdir(parents=True, exist_ok=True)
+    if not os.access(cache, os.W_OK):
+        cache = shipped_path.parent
+    folder = cache / package_name.removesuffix(".zip")
+    with suppress(OSError):
+        os.utime(folder)  # A worker that removes old folders keeps it.
+        return folder
+    draft = cache / f".{folder.name}.{os.getpid()}"
+    with zipfile.ZipFile(shipped_path) as shipped, shipped.open(package_name) as package:
+        zipfile.ZipFile(package).extractall(draft)
+    try:
+        draft.rename(folder)
+    except OSError:  # Another worker of this machine has unpacked it first.
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+if __name__ == "workbench":
+    _package = unpacked_folder(Path(__file__).parent.parent) / "workbench"
+    __file__, __path__ = str(_package / "__init__.py"), [str(_package)]
+    exec(compile(Path(__file__).read_bytes(), __file__, "exec"))
