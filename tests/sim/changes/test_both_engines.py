@@ -46,7 +46,7 @@ def dps(nodes):
         wb.DPS,
         update_s=st.sampled_from([0.5, 2.0]),
         ttl_s=st.sampled_from([0, 10]),
-        acknowledge=st.just(False),  # see test_acknowledgements_of_dps_do_not_circulate_after_a_crash
+        acknowledge=st.booleans(),
         crowd=st.sampled_from([2, 64]),
     )
 

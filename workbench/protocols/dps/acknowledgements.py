@@ -4,7 +4,8 @@ Theory of operation
     A node sends an acknowledgement to the neighbor from which the newest publication of the series came with the fewest
     hops. It needs no link with this neighbor, only the neighbor's address. Each node on the path forwards the same
     bytes in the same way. An acknowledgement is sent once and not repeated. The publisher's node appends it to the
-    `Series` that the application holds. The answer to an encrypted publication must be encrypted, or signed by a known
+    `Series` that the application holds. After nodes have lost their memory, reverse paths may form a cycle. So a node
+    forwards at most `rules.MOST_ANSWERS` acknowledgements of a publication id. The answer to an encrypted publication must be encrypted, or signed by a known
     key; otherwise it is dropped with the reason "plain".
 """
 
@@ -17,6 +18,7 @@ from workbench.protocols.dps.context import Context, Neighbor
 from workbench.protocols.dps.events import Acknowledged
 from workbench.protocols.dps.history import History
 from workbench.protocols.dps.publications import check_datagram_size, event_label
+from workbench.protocols.dps.rules import MOST_ANSWERS
 from workbench.protocols.dps.series import Answer, Arrival, Series
 
 NAME = wire.NAMES[wire.ACKNOWLEDGEMENT]
@@ -25,10 +27,12 @@ NAME = wire.NAMES[wire.ACKNOWLEDGEMENT]
 class Acknowledgements:
     """Sender, receiver and forwarder of acknowledgements at one node.
 
-    Acknowledgements travel on the reverse path of their publication, which ``history`` records.
+    Acknowledgements travel on the reverse path of their publication, which ``history`` records. ``address``: the
+    address of the node, which the ids of its publications contain.
     """
 
-    def __init__(self, context: Context, history: History) -> None:
+    def __init__(self, context: Context, history: History, address: int) -> None:
+        self._address = address
         self._context = context
         self._history = history
         self._own_series: dict[bytes, Series] = {}  # publication id -> Series, the latest at the end
@@ -78,10 +82,15 @@ class Acknowledgements:
         if history_entry is None or not history_entry.acknowledge or message.acknowledged > history_entry.sequence:
             self._drop(message, neighbor, "unasked")
             return
+        if wire.origin_of(message.publication_id)[0] == self._address:
+            # This node has forgotten its series. A neighbor may have sent it the publication again.
+            self._drop(message, neighbor, "unasked")
+            return
         next_hop = self._history.reverse_hop(message.publication_id)
-        if next_hop is None or next_hop == neighbor:
+        if next_hop is None or next_hop == neighbor or history_entry.forwarded_answers >= MOST_ANSWERS:
             self._drop(message, neighbor, "no_way_back")
             return
+        history_entry.forwarded_answers += 1
         self._context.send(next_hop, frame)
         if self._context.reports_details:
             self._context.report(

@@ -43,6 +43,7 @@ class HistoryEntry:
     acknowledge: bool = False  # whether that publication requests acknowledgements
     neighbors: dict[Neighbor, tuple[int, int]] = field(default_factory=dict)
     expires_us: int = 0  # time from which the entry may be removed
+    forwarded_answers: int = 0  # number of acknowledgements that the node has forwarded
 
 
 class History:

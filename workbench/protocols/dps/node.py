@@ -49,7 +49,7 @@ class DPSNode(Node):
         self.multicasts = False
         remotes: dict[Neighbor, Remote] = {}
         history = History(settings.max_history)
-        self.acknowledgements = Acknowledgements(context, history)
+        self.acknowledgements = Acknowledgements(context, history, address)
         self.publications = Publications(context, remotes, self.subscriptions, history, self.acknowledgements.send)
         self.links = Links(context, remotes, self.publications.interests_changed)
         self.neighborhood = Neighborhood(address, context, self.links)

@@ -33,6 +33,7 @@ MOST_ID_HOPS = 255  # a mesh id with more hops is ignored
 MOST_RISES = 4  # after so many increases of its hop count in a row, a mesh id is ignored
 MOST_REPEATS = 3  # retries of a frame that the radio gave up
 MOST_RETRIED = 16  # stored frames that the radio gave up; the oldest are replaced and not sent again
+MOST_ANSWERS = 4096  # acknowledgements of a publication id that a node forwards
 MOST_WAITING = 64  # publications waiting to be forwarded; no radio receives as many within FORWARD_US
 
 

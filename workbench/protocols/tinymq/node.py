@@ -55,6 +55,7 @@ class TinyMQNode(Node):
     def start(self, now, boot=0):
         """Start the node; a root takes its position in its own tree. ``boot``: the number of earlier starts."""
         Node.start(self, now, boot)
+        self.unicast.start(boot)
         self.unicast.begin(now)
         self.overlay.start(self.first_number + 1, now)
         for position in self.overlay.positions.values():

@@ -88,9 +88,16 @@ class Unicast:
         self._unacknowledged = {}  # (neighbor, whether these are events) -> number of frames yet to be acknowledged
         self._retry_us = node.settings.times.retry_us
         self._accepted = RecentIds(node.settings.max_known)  # (neighbor, number) of the frames accepted last
-        # Random: after a restart, neighbors may remember the numbers from before.
         self._first_number = node.random.below(wire.U16 + 1)
         self._numbers = RecentIds(MOST_NEIGHBORS)  # neighbor -> the number of the last frame to it
+
+    def start(self, boot):
+        """Begin to number frames after ``boot`` earlier starts.
+
+        After a restart, neighbors may remember the numbers from before. So the numbers of four successive starts begin
+        in different quarters of the 16-bit numbers, at a random place.
+        """
+        self._first_number = (boot & 3) << 14 | self._first_number & 0x3FFF
 
     def begin(self, now):
         """Prepare for an input of the node: count its frames in flight, and set how many more it may send now."""

@@ -8,6 +8,7 @@ import numpy as np
 from workbench.protocols.dps.fast.history import find_reverse_link
 from workbench.protocols.dps.fast.remotes import address_of
 from workbench.protocols.dps.fast.state import Event, Message, Reason
+from workbench.protocols.dps.rules import MOST_ANSWERS
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
@@ -55,10 +56,15 @@ def receive_answer(core, state, i, link, message, now):
     if not state.pairs[publication, i].is_seen:
         twin.drop(core, now, i, peer, message, Reason.UNASKED)
         return
+    if state.publications[publication].origin == core.addresses[i]:
+        twin.drop(core, now, i, peer, message, Reason.UNASKED)
+        return
     next_link = find_reverse_link(state, i, publication)
-    if next_link in (NONE, link):
+    pair = state.pairs[publication, i]
+    if next_link in (NONE, link) or pair.answers >= MOST_ANSWERS:
         twin.drop(core, now, i, peer, message, Reason.NO_WAY_BACK)
         return
+    pair.answers += 1
     twin.send(core, now, i, state.neighbors[next_link], message, 0)
     twin.report_forwarded(core, now, i, peer, message, 1)
 

@@ -79,6 +79,7 @@ def note(state, i, publication, now):
         return True
     _make_room(state, i, now)
     history_entry.is_seen = 1
+    history_entry.answers = 0
     _append_seen(state, i, publication, now)
     return False
 

@@ -213,6 +213,7 @@ PAIR = np.dtype(
         ("noted_us", np.int64),
         ("next", np.int32),
         ("previous", np.int32),
+        ("answers", np.int32),
         ("is_seen", np.int16),
         ("is_held", np.int16),
     ],

@@ -156,7 +156,7 @@ def _start(core, state, i, now):
         message = twin.take_message(core, Message.ACK, NONE, 0, NONE, 0, 0)
         measure(core, state, message)
         state.numbers[Number.ACKNOWLEDGEMENT] = message
-    state.nodes[i].first_number = twin.stream_below(core, i, U16 + 1)
+    state.nodes[i].first_number = (core.boots[i] & 3) << 14 | twin.stream_below(core, i, U16 + 1) & 0x3FFF
     begin(core, state, i, now)
     start_overlay(core, state, i, now)
     _plan_wake_up(core, state, i, now)
