@@ -7,8 +7,9 @@ from typing import Any
 
 import workbench as wb
 from workbench.protocols.protocol import Protocol
+from workbench.sim.changes.items import outage
 from workbench.sim.scenario import Scenario
-from workbench.sim.workload import Subscribe, outage, subscribe
+from workbench.sim.workload import Subscribe, subscribe
 
 from .exercise import Exercise, Verdict, compare_sets, is_collection, is_text
 from .figures.mapping import mapping_strings, mapping_table

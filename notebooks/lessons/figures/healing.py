@@ -120,8 +120,8 @@ def arrival_rows(runs: Mapping[str, Run], faults_s: Mapping[str, tuple[float, fl
             drawing.segment(x, middle - height / 2, x, middle + height / 2, colour=colour, width=2)
     for time_s in range(0, int(duration_s) + 1, _TICKS_S):
         drawing.text(x_of(time_s), bottom + 14, f"{time_s}", size=9.5, anchor="middle", colour=palette.FAINT_TEXT)
-    middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    drawing.text(middle, bottom + 32, "published at (s)", size=10.5, anchor="middle", colour=palette.FAINT_TEXT)
+    center_x = (_LEFT + _WIDTH - _RIGHT) / 2
+    drawing.text(center_x, bottom + 32, "published at (s)", size=10.5, anchor="middle", colour=palette.FAINT_TEXT)
     _draw_legend(drawing)
     return drawing
 
@@ -160,9 +160,10 @@ def reasons(matrix: FaultMatrix, cells: Iterable[tuple[str, str]]) -> str:
 
 
 def trade_off(matrix: FaultMatrix, fault: str) -> Chart:
-    """Chart the share of readings lost during ``fault`` against the frames for a reading without a fault.
+    """Draw the share of readings lost during ``fault`` against the frames for a reading without a fault.
 
-    The names of the matrix's protocols are ``NAME VALUE``, such as "Diffusion 30 s". Those of one NAME are a line.
+    The names of the matrix's protocols are ``NAME VALUE``, such as "Diffusion 30 s". Protocols with the same NAME are a
+    line.
     """
     frames = frames_per_reading(matrix)["none"]
     points: dict[str, list[tuple[float, float, str]]] = {}

@@ -4,9 +4,11 @@ Theory of operation
     A node sends an acknowledgement to the neighbor from which the newest publication of the series came with the fewest
     hops. It needs no link with this neighbor, only the neighbor's address. Each node on the path forwards the same
     bytes in the same way. An acknowledgement is sent once and not repeated. The publisher's node appends it to the
-    `Series` that the application holds. After nodes have lost their memory, reverse paths may form a cycle. So a node
-    forwards at most `rules.MOST_ANSWERS` acknowledgements of a publication id. The answer to an encrypted publication must be encrypted, or signed by a known
+    `Series` that the application holds. The answer to an encrypted publication must be encrypted, or signed by a known
     key; otherwise it is dropped with the reason "plain".
+
+    After nodes have lost their memory, reverse paths may form a cycle. So a node forwards at most
+    `rules.MOST_ANSWERS` acknowledgements of a publication id.
 """
 
 from __future__ import annotations
