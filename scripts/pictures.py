@@ -2,8 +2,8 @@
 
     lab       docs/images/lab.png: the lab, served as an app
     run       docs/images/run.gif: the first seconds of the demo's run, from its exported page
-    charts    docs/images/sweep.svg, load.svg, memory.svg and mesh.svg: the results of a sweep, the load of each node
-              over its runs, the RAM of a mote in C, and a mesh of DPS nodes
+    charts    docs/images/sweep.svg, load.svg, memory.svg, mesh.svg and faults.svg: the results of a sweep, the load of
+              each node over its runs, the RAM of a mote in C, a mesh of DPS nodes, and a fault matrix
 
 The first two need the system's Chromium, and the chart of the RAM arm-none-eabi-gcc.
 """
@@ -155,6 +155,9 @@ def draw_charts(folder: Path) -> None:
         duration_s=50,
     )
     (folder / "mesh.svg").write_text(mesh.run().figure(time_s=42).to_svg(), encoding="utf-8")
+    protocols = [wb.Flooding(), wb.Diffusion(), wb.TinyMQ(dimensions=("TEMP 0 50",)), wb.DPS()]
+    faults = ["none", "partition", "relays leave", "sink crashes", "sink moves"]
+    wb.faults.matrix(protocols, faults, duration_s=240).plot().save(folder / "faults.svg")
 
 
 if __name__ == "__main__":
