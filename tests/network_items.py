@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench import mobility
 from workbench.errors import ParameterError
+from workbench.sim.changes.items import Join, Leave, Move
 from workbench.sim.changes.measured import LinkQualities
 from workbench.topology.edits import has_link_rule
 
@@ -48,6 +49,8 @@ def items(draw, topology, duration_s, kinds=KINDS):
     kind, nodes = draw(st.sampled_from(kinds)), sorted(topology)
     start_s, stop_s = draw(intervals(duration_s))
     at = draw(some(nodes))
+    if kind in ("crash", "partition") and stop_s == start_s:
+        stop_s = round(start_s + LENGTHS_S[1], 6)  # these changes take time
     if kind in ("outage", "crash", "partition"):
         return getattr(wb, kind)(at, start_s, stop_s)
     if kind in ("join", "leave"):
@@ -56,7 +59,7 @@ def items(draw, topology, duration_s, kinds=KINDS):
         return _draw_movement(draw, topology, at, duration_s)
     if kind == "burst_loss":
         means_s = draw(st.sampled_from([(0.1, 0.1), (0.5, 2.0), (4.0, 1.0), (0.02, 0.005)]))
-        at = draw(st.sampled_from(["all", at]))
+        at = draw(st.sampled_from(["all", at])) if len(at) > 1 else "all"
         return wb.burst_loss(*means_s, draw(st.sampled_from([0.0, 0.3, 1.0])), at, start_s, stop_s)
     if kind == "link_trace":
         return wb.link_trace(draw(link_qualities(nodes, duration_s)))
@@ -100,10 +103,17 @@ def link_qualities(draw, nodes, duration_s):
 
 @st.composite
 def changes(draw, topology, duration_s, most=4, kinds=KINDS):
-    """Draw 1 to ``most`` changes of a network, of which at most one moves nodes."""
+    """Draw up to ``most`` changes of a network, of which at most one moves nodes. No node leaves before it joins."""
     drawn = draw(st.lists(items(topology, duration_s, kinds), min_size=1, max_size=most))
-    is_move = [isinstance(item, wb.sim.workload.Move) for item in drawn]
-    return [item for index, item in enumerate(drawn) if not is_move[index] or not any(is_move[:index])]
+    is_move = [isinstance(item, Move) for item in drawn]
+    drawn = [item for index, item in enumerate(drawn) if not is_move[index] or not any(is_move[:index])]
+    return [item for item in drawn if not (isinstance(item, Join) and _leaves_before(drawn, item))]
+
+
+def _leaves_before(drawn, join):
+    """Return whether a node of the item ``join`` leaves before it joins."""
+    earlier = (item for item in drawn if isinstance(item, Leave) and item.start_s < join.start_s)
+    return any(set(item.at) & set(join.at) for item in earlier)
 
 
 @st.composite

@@ -71,8 +71,8 @@ def read_bonnmotion(path: str | os.PathLike[str], nodes: Sequence[int] | None = 
     return waypoints_of_node
 
 
-def write_bonnmotion(path: str | os.PathLike[str], tracks: Mapping[int, Track]) -> None:
-    """Write {node: track} as a file of BonnMotion: a line for each node, in ascending order of nodes.
+def write_bonnmotion(path: str | os.PathLike[str], tracks: Mapping[int, Track | Waypoints]) -> None:
+    """Write {node: track or waypoints} as a file of BonnMotion: a line for each node, in ascending order of nodes.
 
     The file is compressed if the name ends in ".gz"; the same tracks give the same bytes. The format does not store
     node numbers: `read_bonnmotion` restores the tracks exactly with ``nodes=sorted(tracks)``. Raises ParameterError for
@@ -81,8 +81,10 @@ def write_bonnmotion(path: str | os.PathLike[str], tracks: Mapping[int, Track]) 
     text_lines = []
     for node in sorted(tracks):
         track = tracks[node]
+        if isinstance(track, Waypoints):
+            track = track.track(node, track.points[0][1:], (0.0, 0.0), track.points[-1][0] or 1e-6, 0)
         if not isinstance(track, Track):
-            raise ParameterError(f"The track of node {node!r:.60} is {track!r:.60}; it must be a Track.")
+            raise ParameterError(f"The track of node {node!r:.60} is {track!r:.60}; it must be a Track or Waypoints.")
         text_lines.append(_format_track(track))
     content = "".join(f"{line}\n" for line in text_lines).encode("ascii")
     _check_path(path)

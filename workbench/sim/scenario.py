@@ -85,6 +85,7 @@ class Scenario:
             )
         workload.check_nodes(self.workload, nodes)
         workload.check_movements(self.workload, self.topology)
+        workload.check_joins(self.workload, nodes)
         if not self.protocol.allows_constrained_data:
             workload.check_unconstrained(self.workload)
         workload.check_size(self.workload, len(nodes), round(self.duration_s * 1_000_000))

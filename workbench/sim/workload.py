@@ -450,6 +450,25 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
                 )
 
 
+def check_joins(items: Iterable[Item], nodes: Iterable[int]) -> None:
+    """Raise ScenarioError for a node that leaves the network before it joins."""
+    items = list(items)
+    if not any(isinstance(item, Join) for item in items):
+        return
+    all_nodes = tuple(nodes)
+    joins_s = {
+        node: item.start_s for item in items if isinstance(item, Join) for node in select_nodes(item.at, all_nodes)
+    }
+    for index, item in enumerate(items):
+        if isinstance(item, Leave):
+            for node in select_nodes(item.at, all_nodes):
+                if item.start_s < joins_s.get(node, 0.0):
+                    raise ScenarioError(
+                        f"workload item {index} lets node {node} leave for good at {item.start_s:g} s, before it joins "
+                        f"at {joins_s[node]:g} s; use a crash or an outage for a node that comes back"
+                    )
+
+
 def check_movements(items: Iterable[Item], graph: Any) -> None:
     """Raise ScenarioError for a node that two items move, or for movements in a network that no rule links again.
 

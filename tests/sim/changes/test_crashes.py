@@ -14,6 +14,7 @@ from tests.sim.changes.playing import (
     rows,
     subscription,
 )
+from workbench.errors import ScenarioError
 from workbench.sim import engine
 from workbench.sim.trace import Recorder
 
@@ -128,11 +129,12 @@ def test_crash_at_the_start_makes_the_first_subscription_at_the_restart():
     assert delivered_s(run) == middles(5, 10)
 
 
-def test_crash_without_an_end_is_for_good_and_one_of_no_duration_has_no_effect():
+def test_crash_without_an_end_is_for_good_and_one_of_no_duration_is_refused():
     run = play(PAIR, [subscription(), readings(), wb.crash(0, 5)])
     assert history(run, 0) == [(5, "failed", 0, "crashed")] and delivered_s(run) == middles(0, 5)
     assert run.metrics["expected"] == 5
-    assert history(play(PAIR, [subscription(), readings(), wb.crash(0, 5, 5)]), 0) == []
+    with pytest.raises(ScenarioError, match="stop_s must be later"):
+        wb.crash(0, 5, 5)
 
 
 def test_restart_after_the_end_of_the_run_does_not_happen():

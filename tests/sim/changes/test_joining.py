@@ -1,5 +1,7 @@
 """Nodes that join and leave: no trace of them before and after, and the readings that they expect."""
 
+import pytest
+
 import workbench as wb
 from tests.sim.changes.playing import (
     SECOND,
@@ -12,6 +14,7 @@ from tests.sim.changes.playing import (
     rows,
     subscription,
 )
+from workbench.errors import ScenarioError
 
 PAIR = row_of_nodes(2)
 
@@ -103,3 +106,8 @@ def test_radio_of_an_absent_node_is_off():
     off = list(run.energy().states_s.columns).index("off")
     assert run.radio_states_us[0, off] == (4 + 3) * SECOND
     assert run.radio_states_us[1, off] == 0
+
+
+def test_node_that_leaves_before_it_joins_is_refused():
+    with pytest.raises(ScenarioError, match="lets node 1 leave for good at 2 s, before it joins at 5 s"):
+        wb.Scenario(wb.topology.line(3), wb.Flooding(), [wb.join(1, 5), wb.leave(1, 2)])

@@ -38,11 +38,11 @@ def test_each_part_works_on_and_the_side_that_is_named_makes_no_difference():
     assert {(row["origin"], row["node"]) for row in after} == {(1, 0), (1, 1), (4, 3)}
 
 
-def test_partition_without_an_end_lasts_to_the_end_and_one_of_no_duration_has_no_effect():
+def test_partition_without_an_end_lasts_to_the_end_and_one_of_no_duration_is_refused():
     run = play(LINE, [subscription(), readings(4), wb.partition(2, 4)])
     assert delivered_s(run) == middles(0, 4)
-    workload = [subscription(), readings(4)]
-    assert play(LINE, [*workload, wb.partition(2, 4, 4)]).trace_hash == play(LINE, workload).trace_hash
+    with pytest.raises(ScenarioError, match="stop_s must be later"):
+        wb.partition(2, 4, 4)
 
 
 def test_overlapping_partitions_divide_until_the_last_one_between_two_nodes_ends():

@@ -8,12 +8,14 @@ Theory of operation
     Each cause of changes is a *layer*, a table of (arc, time, value):
 
         base         the topology's ratio. For an arc of a node that moves: the ratio by the topology's rule at the
-                     positions of both nodes, at each step of the movement. For an arc of a link trace: its ratios
+                     positions of both nodes, at each step of the movement. For an arc of a link trace: its ratios,
+                     which take precedence from its first row on
         bursts       for each Gilbert-Elliott process a factor, 1 in the good state, ``bad_pdr`` in the bad state
         partitions   1, or 0 while a partition separates the two nodes
-        strength     with capture: how strong the sender's frames are at the receiver
 
-    The ratio of an arc is the base times the factors. An arc is ABSENT while its base is, or while a partition
+    With capture, a further layer has the strength of the sender's frames at the receiver.
+
+    The ratio of an arc is the base times all factors. An arc is ABSENT while its base is, or while a partition
     separates its nodes. A ratio that differs by less than `RESOLUTION` from that of the step before stays the same.
 
 Cost
@@ -260,11 +262,14 @@ class _Builder:
         if moved:
             has_moving_end = self.moving[static.arc // self.count] | self.moving[static.arc % self.count]
             static = _select(static, ~has_moving_end)
-        traced_arcs = np.unique(np.concatenate([layer.arc for layer in traced])) if traced else np.zeros(0, np.int64)
-        untraced = [_select(layer, ~np.isin(layer.arc, traced_arcs)) for layer in (static, *moved)]
-        # Until its first time, an arc of a trace has the topology's ratio.
-        before = _select(static, np.isin(static.arc, traced_arcs))
-        return _join([*untraced, before, *traced])
+        if not traced:
+            return _join([static, *moved])
+        trace = _join(traced)
+        by_time = np.argsort(trace.time_us, kind="stable")
+        traced_arcs, first_rows = np.unique(trace.arc[by_time], return_index=True)
+        first_times_us = trace.time_us[by_time][first_rows]
+        # A trace takes precedence from its first row of an arc on.
+        return _join([*(_before(layer, traced_arcs, first_times_us) for layer in (static, *moved)), trace])
 
     def _read_topology(self) -> _Layer:
         arcs = np.array(list(self.scenario.topology.edges), np.int64).reshape(-1, 2)
@@ -479,6 +484,14 @@ def _select(layer: _Layer, is_selected: np.ndarray) -> _Layer:
     return _Layer(layer.arc[is_selected], layer.time_us[is_selected], layer.value[is_selected], layer.default)
 
 
+def _before(layer: _Layer, arcs: np.ndarray, times_us: np.ndarray) -> _Layer:
+    """Return the layer without the values of each of ``arcs`` (ascending) from its element of ``times_us`` on."""
+    if not len(arcs):
+        return layer
+    row = np.minimum(np.searchsorted(arcs, layer.arc), len(arcs) - 1)
+    return _select(layer, (arcs[row] != layer.arc) | (layer.time_us < times_us[row]))
+
+
 def _restrict(layer: _Layer, arcs: np.ndarray) -> _Layer:
     return _select(layer, np.isin(layer.arc, arcs))
 
@@ -489,10 +502,10 @@ def _join(layers: Sequence[_Layer]) -> _Layer:
 
 
 def _combine(layers: Sequence[_Layer], arcs: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Return (arc, time_us, values): the values of all layers after each time at which a value of the arc may change.
+    """Return (arc, time_us, values): the values of all layers at each time at which one of them may change.
 
-    ``arc``: indices into ``arcs``, ascending. Each arc has a first row at time 0, which contains all values at or
-    before that time; other times ascend. ``values[k]``: the values of layer k.
+    ``arc``: indices into ``arcs``, ascending. The first row of an arc is its state at time 0, and later times ascend.
+    ``values[k]``: the values of layer k.
     """
     starts = _Layer(arcs, np.full(len(arcs), -1), np.zeros(len(arcs)), 0.0)
     of_layer = np.repeat(np.arange(len(layers) + 1), [len(layer.arc) for layer in (*layers, starts)])

@@ -93,9 +93,10 @@ class Crash(_NodeItem):
 
 @dataclass(frozen=True)
 class Join:
-    """A workload item: node(s) ``at`` join the network at ``start_s``. Before, they have never been up.
+    """A workload item: node(s) ``at`` join the network at ``start_s``. Until then they are down, and have no state.
 
-    A node that joins makes the subscriptions of the workload that began before and have not ended.
+    A node that joins makes the subscriptions of the workload that began before and have not ended. A node joins once:
+    for a node that comes back, use `Crash`, or `Outage` if it keeps its memory.
     """
 
     at: At
@@ -153,10 +154,10 @@ class Partition(_LinkItem):
 class Move(_LinkItem):
     """A workload item: node(s) ``at`` move ``along`` waypoints, or by a model of `workbench.mobility`.
 
-    Links follow the rule by which the topology links its nodes (its radius, or its propagation with walls), at the
-    positions that the nodes have every ``step_s`` seconds. Between two steps links stay the same. ``radius_m``: if it
-    is given, links of moving nodes are lossless up to this distance instead; it is needed in topologies whose links do
-    not depend on positions, such as a testbed. Links between two nodes that do not move stay as they are.
+    Links of moving nodes are computed every ``step_s`` seconds, from the positions at that time, and stay the same
+    until the next step. They follow the topology's rule: its radius, or its propagation with walls. With ``radius_m``,
+    all nodes within this distance are linked instead, without loss. Topologies whose links do not depend on
+    positions, such as a testbed, need it. Links between two nodes that do not move stay as they are.
     """
 
     at: At
@@ -241,13 +242,21 @@ def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None =
     return Outage(check_at(at), *check_interval(start_s, stop_s))
 
 
+def _check_lasting(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
+    """Return (start_s, stop_s) of a change that takes time. Raises ScenarioError if both are the same."""
+    interval_s = check_interval(start_s, stop_s)
+    if interval_s[0] == interval_s[1]:
+        raise ScenarioError(f"start_s and stop_s are both {interval_s[0]:g}; stop_s must be later")
+    return interval_s
+
+
 @checked
 def crash(at: int | Iterable[int] | str, start_s: float, stop_s: float | None = None) -> Crash:
     """Return an item: node ``at`` crashes at ``start_s``, and starts again without its memory at ``stop_s``.
 
     Without ``stop_s`` it stays down to the end of the run.
     """
-    return Crash(check_at(at), *check_interval(start_s, stop_s))
+    return Crash(check_at(at), *_check_lasting(start_s, stop_s))
 
 
 @checked
@@ -268,7 +277,7 @@ def partition(at: int | Iterable[int], start_s: float, stop_s: float | None = No
     checked_at = check_at(at)
     if checked_at == ALL:
         raise ScenarioError('the argument `at` is "all"; it must name the nodes on one side of the partition')
-    return Partition(checked_at, *check_interval(start_s, stop_s))
+    return Partition(checked_at, *_check_lasting(start_s, stop_s))
 
 
 @checked
@@ -278,10 +287,20 @@ def move(
     step_s: float = 1.0,
     radius_m: float | None = None,
 ) -> Move:
-    """Return an item: node ``at`` moves ``along`` waypoints [(time_s, x_m, y_m), ...], or by a model.
+    """Return an item: node ``at`` moves ``along`` waypoints [(time_s, x_m, y_m), ...], a track, or by a model.
 
-    Example: ``move(at="all", along=wb.mobility.RandomWaypoint())``. The other parameters are fields of `Move`.
+    Before its first waypoint, a node moves there from its place in the topology. Random models ignore that place: their
+    position at time 0 is drawn. Files of other programs give the waypoints of many nodes::
+
+        [wb.move(at=node, along=waypoints) for node, waypoints in wb.mobility.read_ns2("moves.tcl").items()]
+
+    The other parameters are fields of `Move`.
     """
+    if isinstance(along, mobility.Track):
+        along = [
+            (time_us / 1e6, *position_m)
+            for time_us, position_m in zip(along.times_us.tolist(), along.positions_m.tolist(), strict=True)
+        ]
     model = along if isinstance(along, tuple(mobility.MODELS.values())) else mobility.Waypoints(along)
     radius = None if radius_m is None else _check_number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
     return Move(check_at(at), model, check_seconds("step_s", step_s, 0.001), radius)
@@ -302,16 +321,19 @@ def burst_loss(
     """
     means_s = check_seconds("good_s", good_s, 0.001), check_seconds("bad_s", bad_s, 0.001)
     ratio = _check_number("bad_pdr", bad_pdr, 0, 1)
-    return BurstLoss(*means_s, ratio, check_at(at), *check_interval(start_s, stop_s))
+    checked_at = check_at(at)
+    if len(checked_at) < 2:
+        raise ScenarioError(f'the argument `at` is {at!r:.60}; burst_loss needs at least two nodes, or "all"')
+    return BurstLoss(*means_s, ratio, checked_at, *check_interval(start_s, stop_s))
 
 
 @checked
 def link_trace(trace: Any) -> LinkTrace:
-    """Return an item: links have the measured delivery ratios of ``trace`` over time.
+    """Return an item: links have the measured delivery ratios of ``trace`` over time, also links of moving nodes.
 
     ``trace``: `LinkQualities`, or a table (a pandas DataFrame or the path of a CSV file) with the columns time_s,
     transmitter, receiver and pdr. Each link keeps a ratio until its next row. 0 means that the link does not exist.
-    Before its first row, a link has the topology's ratio.
+    Before its first row, a link is as without the trace.
     """
     return LinkTrace(trace if isinstance(trace, LinkQualities) else LinkQualities.read(trace))
 
@@ -351,7 +373,10 @@ def _check_number(name: str, value: Any, lowest: float, highest: float, unit: st
 
 
 def count_absent(items: Iterable[Any], nodes: tuple[int, ...]) -> dict[int, int]:
-    """Return {node: number of `Join` items} for the nodes that are not in the network at the start of the run."""
+    """Return {node: number of its `Join` items} for the nodes that are not in the network at the start of the run.
+
+    A node comes up when all of them are over.
+    """
     absent: dict[int, int] = {}
     for item in items:
         if isinstance(item, Join) and item.start_s > 0:

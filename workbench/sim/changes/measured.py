@@ -22,9 +22,10 @@ _MOST_ROWS = 1_000_000
 @checked
 @dataclass(frozen=True)
 class LinkQualities:
-    """Delivery ratios of arcs: from ``times_s[i]`` on, ``pdr[i]`` from node ``transmitters[i]`` to ``receivers[i]``.
+    """Delivery ratios of arcs over time.
 
-    All are sequences of the same length, with at least one element. A ratio of 0 means that the arc does not exist.
+    From ``times_s[i]`` to its next row, the arc ``transmitters[i]`` -> ``receivers[i]`` has the ratio ``pdr[i]``. All
+    are sequences of the same length, with at least one element. A ratio of 0 means that the arc does not exist.
     Raises ScenarioError for values out of range and for an arc with two ratios at one time.
 
     >>> LinkQualities([0, 60], [1, 1], [2, 2], [0.9, 0.2]).nodes

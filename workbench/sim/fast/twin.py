@@ -228,9 +228,11 @@ _HISTORY = ("held", "is_held")
 
 
 def erase_state(fields: Fields, state: Any, rows_of_axes: Mapping[str, Any]) -> None:
-    """Set a node's elements in the arrays of the nodes' state to their initial values.
+    """Set a node's elements in all arrays of the nodes' state to their initial values.
 
-    ``rows_of_axes``: {name of an axis: the node's indices along this axis}. In each array, one axis has such a name.
+    ``rows_of_axes``: {name of an axis: the node's indices along this axis}. In each array, the first axis with such a
+    name counts; arrays without one, pools, and arrays that survive are not changed. The columns "held" and "is_held"
+    keep their values.
     """
     for name, field in fields.items():
         if not isinstance(field, Array) or field.survives or not _is_used(field, state._asdict()):
@@ -590,17 +592,18 @@ def text(setup: Any, state: Any, number: int) -> str:
 
 
 def rows_of_node(state: Any, i: int) -> dict[str, Any]:
-    """Return {}: besides the axes "nodes" and "subscriptions", no axis of the state's arrays belongs to nodes.
+    """Return {name of an axis: the indices of node ``i`` along this axis}, for `erase_state`.
 
-    Other protocols return {name of an axis: the indices of node ``i`` along this axis}.
+    The axes "nodes" and "subscriptions" are known. This default suits protocols whose nodes have no other axes.
     """
     return {}
 
 
 def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
-    """Do nothing: all data of node ``i``, which has lost its memory, are in arrays that `erase_state` erases.
+    """Erase what node ``i``, which has lost its memory, stores in pools and hash tables.
 
-    ``first_number``: the number of the node's first message after its next start.
+    The engine calls it after `erase_state`. ``first_number``: the number of the node's first message after its next
+    start. This default does nothing.
     """
 
 

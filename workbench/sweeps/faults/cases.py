@@ -1,7 +1,8 @@
 """The faults of a fault matrix: functions that add a change of the network, or of the load, to a scenario.
 
-A fault begins at ``begin_s`` and ends at ``end_s``. It affects *victims*: nodes that neither subscribe nor publish, are
-no root or other named node, and without which all sinks and sources are still connected.
+A fault begins at ``begin_s`` and ends at ``end_s``. Faults of relays affect *victims*: nodes that neither subscribe nor
+publish, are no root or other named node, and without which all sinks and sources are still connected. Other faults name
+their nodes.
 """
 
 from __future__ import annotations
@@ -63,38 +64,47 @@ def find_victims(graph: nx.DiGraph, reserved: Iterable[int]) -> tuple[int, ...]:
 
 
 def _no_fault(place: Place) -> list[Any]:
+    """Change nothing: the control."""
     return []
 
 
 def _relays_down(place: Place) -> list[Any]:
+    """Switch the victims off for a time; they keep their memory."""
     return [outage(place.victims, place.begin_s, place.end_s)]
 
 
 def _relays_crash(place: Place) -> list[Any]:
+    """Crash the victims; they start again without memory."""
     return [crash(place.victims, place.begin_s, place.end_s)]
 
 
 def _relays_leave(place: Place) -> list[Any]:
+    """Remove the victims for good."""
     return [leave(place.victims, place.begin_s)]
 
 
 def _relays_never_up(place: Place) -> list[Any]:
+    """Keep the victims down during the whole run."""
     return [outage(place.victims, 0.0)]
 
 
 def _relays_join(place: Place) -> list[Any]:
+    """Let the victims join the network late."""
     return [join(place.victims, place.begin_s)]
 
 
 def _sink_crashes(place: Place) -> list[Any]:
+    """Crash the last sink; it subscribes again after its restart."""
     return [crash(place.sinks[-1], place.begin_s, place.end_s)]
 
 
 def _all_crash(place: Place) -> list[Any]:
-    return [crash("all", place.begin_s, place.begin_s + 5)]
+    """Crash all nodes at once; they start again together at the end."""
+    return [crash("all", place.begin_s, place.end_s)]
 
 
 def _partition(place: Place) -> list[Any]:
+    """Separate the left half of the nodes from the right half."""
     nodes = sorted(place.graph, key=lambda node: (place.graph.nodes[node]["pos"][0], node))
     return [partition(sorted(nodes[: len(nodes) // 2]), place.begin_s, place.end_s)]
 
@@ -110,19 +120,23 @@ def _deaf_relay(place: Place) -> list[Any]:
 
 
 def _burst_loss(place: Place) -> list[Any]:
+    """Let each link lose all frames for 1 s in every 5 s, on average."""
     return [burst_loss(4.0, 1.0, start_s=place.begin_s, stop_s=place.end_s)]
 
 
 def _jam(place: Place) -> list[Any]:
+    """Jam a disc in the middle of the network, a third of its longer side wide."""
     width_m, height_m = place.extent_m
     return [jam(width_m / 2, height_m / 2, max(width_m, height_m) / 6, place.begin_s, place.end_s)]
 
 
 def _burst_of_readings(place: Place) -> list[Any]:
+    """Publish 20 readings of each source within 20 ms."""
     return [publish(place.sources, "TEMP IS 27", start_s=place.begin_s + number * 0.001) for number in range(20)]
 
 
 def _saturated(place: Place) -> list[Any]:
+    """Publish ten readings a second at each source."""
     return [publish(place.sources, "TEMP IS 26", every_s=0.1, start_s=place.begin_s, stop_s=place.end_s, stagger=True)]
 
 
@@ -168,6 +182,7 @@ def _later(track: mobility.Track, place: Place) -> list[tuple[float, float, floa
 
 
 def _never_at_rest(place: Place) -> list[Any]:
+    """Move all nodes by the random waypoint model during the whole run."""
     return [move("all", mobility.RandomWaypoint(), radius_m=_radius_m(place))]
 
 

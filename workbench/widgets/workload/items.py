@@ -111,9 +111,9 @@ def with_radius(items: tuple[Item, ...], graph: nx.Graph, previous: nx.Graph) ->
 
 
 def is_relevant_at(item: Item, time_s: float | None) -> bool:
-    """Return False only if ``item`` is in progress for a time that does not include ``time_s``; None means any time.
+    """Return whether an outage, crash or partition is in progress at ``time_s``.
 
-    Only outages, crashes and partitions are in progress for a time.
+    The result is True for all other items, and if ``time_s`` is None.
     """
     if time_s is None or not isinstance(item, Outage | Crash | Partition):
         return True
@@ -123,9 +123,10 @@ def is_relevant_at(item: Item, time_s: float | None) -> bool:
 def starting_at(item: Item, time_s: float, duration_s: float) -> Item:
     """Return a workload item that begins at ``time_s``.
 
-    A crash or a partition keeps its duration if it ends within ``duration_s``, the duration of the run. An outage loses
-    its end, and so does any other item whose end is not after ``time_s``. A node cannot join or leave at the ends of
-    the run; such a time changes nothing.
+    crash, partition     keep their duration if they end within ``duration_s``, the duration of the run
+    outage               loses its end
+    join, leave          are returned unchanged if ``time_s`` is not within the run
+    other items          lose their end if it is not after ``time_s``
     """
     if not has_field(item, "start_s"):
         return item

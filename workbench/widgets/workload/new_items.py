@@ -40,8 +40,8 @@ def new_item(kind: str, picked: tuple[int, ...], items: tuple[Item, ...], around
 def _default_nodes(kind: str, items: tuple[Item, ...], nodes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the nodes of a new item without selected nodes.
 
-    The first node subscribes, the nodes of the last subscription reinforce, and the last node has any other item. So
-    messages from publishers to subscribers must cross the network.
+    A subscription is at the first node, a reinforcement at the nodes of the last subscription, and any other item at
+    the last node. So messages from publishers to subscribers must cross the network.
     """
     sinks = [item.at for item in items if isinstance(item, Subscribe) and not isinstance(item.at, str)]
     if kind == "reinforce" and sinks:

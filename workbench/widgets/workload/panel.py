@@ -152,7 +152,7 @@ class Workload(ListPanel):
         """Add an item of a kind, such as "subscribe" or "crash".
 
         The item is at the nodes that are selected on the map. Without a selection, `new_item` chooses nodes, such as
-        the first node for a subscription. Nodes that move by another item already move by the new item instead.
+        the first node for a subscription. A new movement takes its nodes out of earlier movements.
         """
         picked = tuple(self.picked)
         items = self._without_movements(picked) if kind == _MOVE else tuple(self.value)
@@ -209,12 +209,15 @@ class Workload(ListPanel):
         return ""
 
     def move_point(self, index: int, point: int, place_m: tuple[float, float]) -> None:
-        """Move a waypoint, number ``point`` of the item at ``index``, or a jammer, to a place (x, y) in m."""
+        """Move a point of the item at ``index`` to a place (x, y) in m.
+
+        ``point``: the number of a waypoint; it is ignored for a jammer.
+        """
         items = with_point_moved(tuple(self.value), index, point, place_m)
         self._set_items(items, index if items != self.value else self.selected)
 
     def erase_point(self, index: int, point: int) -> None:
-        """Remove a waypoint, number ``point`` of the item at ``index``, or a jammer."""
+        """Remove waypoint number ``point`` of the item at ``index``, or the item if it is a jammer."""
         self._set_items(without_point(tuple(self.value), index, point), min(index, len(self.value) - 1))
 
     def toggle(self, kind: str, nodes: Iterable[int], time_s: float | None = None) -> None:
