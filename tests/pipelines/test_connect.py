@@ -115,8 +115,8 @@ def check_traces(spark):
     on_spark, local = pipelines.traces([small_scenario()], spark=spark), pipelines.traces([small_scenario()])
     for statistic, keys in ((pipelines.load_per_node, ["node"]), (pipelines.paths, ["sender", "receiver"])):
         expected = statistic(local)
-        found = in_order(statistic(on_spark).toPandas(), *keys).astype(expected.dtypes)
-        pd.testing.assert_frame_equal(found, in_order(expected, *keys))
+        computed = in_order(statistic(on_spark).toPandas(), *keys).astype(expected.dtypes)
+        pd.testing.assert_frame_equal(computed, in_order(expected, *keys))
 
 
 def check_captures(spark, folder):

@@ -10,6 +10,7 @@ from tests.pipelines.test_logs import HEADER, OWN, PACKETS, packet
 from tests.pipelines.test_readings import RULES, TABLE
 from workbench import pipelines
 from workbench.cli import doctor
+from workbench.pipelines import session
 from workbench.pipelines.logs import reading
 
 JAVA = doctor.java()
@@ -64,6 +65,26 @@ def test_archives_give_the_rows_and_line_numbers_of_plain_logs(spark, tmp_path):
     pd.testing.assert_frame_equal(
         in_order(on_spark.rejected.toPandas(), "file", "line"), in_order(local.rejected, "file", "line")
     )
+
+
+def test_a_task_whose_worker_dies_is_repeated(spark, tmp_path):
+    marker = str(tmp_path / "died")
+
+    def die_once(batches):
+        import os
+
+        if not os.path.exists(marker):
+            open(marker, "w").close()
+            os._exit(1)
+        yield from batches
+
+    assert spark.range(3).mapInArrow(die_once, "id long").count() == 3
+    assert (tmp_path / "died").exists()
+
+
+def test_masters_on_this_machine_have_the_number_of_tries():
+    masters = {name: session._with_tries(name) for name in ("local", "local[3]", "local[*]", "local[2,1]", "sc://a:1")}
+    assert list(masters.values()) == ["local[1,4]", "local[3,4]", "local[*,4]", "local[2,1]", "sc://a:1"]
 
 
 def test_links_equal_those_of_this_process(spark, paths):

@@ -46,7 +46,13 @@ def run_query(query: str, **tables: Any) -> Any:
     """
     of_spark = [name for name, table in tables.items() if is_spark(table)]
     if len(of_spark) == len(tables):
-        return next(iter(tables.values())).sparkSession.sql(query, **tables)
+        session = next(iter(tables.values())).sparkSession
+        result = session.sql(query, **tables)
+        if is_connect(session):
+            # The server deletes the checkpoint of a table when no object here refers to it, and the result's plan
+            # does not refer to the tables.
+            result._plan.workbench_tables = [table._plan for table in tables.values()]
+        return result
     if of_spark:
         other_table = next(name for name in tables if name not in of_spark)
         raise DataError(

@@ -7,8 +7,10 @@ only the standard library: on a worker it runs before the package exists.
 
 import os
 import shutil
+import sys
 import zipfile
 from contextlib import suppress
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 
@@ -39,5 +41,9 @@ def unpacked_folder(shipped_path: Path) -> Path:
 
 if __name__ == "workbench":
     _package = unpacked_folder(Path(__file__).parent.parent) / "workbench"
-    __file__, __path__ = str(_package / "__init__.py"), [str(_package)]
-    exec(compile(Path(__file__).read_bytes(), __file__, "exec"))
+    _spec = spec_from_file_location("workbench", _package / "__init__.py", submodule_search_locations=[str(_package)])
+    assert _spec is not None and _spec.loader is not None
+    # Modules and resources are found by these attributes, so later imports find those of the real package.
+    __spec__, __loader__ = _spec, _spec.loader
+    __file__, __path__ = str(_spec.origin), [str(_package)]
+    _spec.loader.exec_module(sys.modules["workbench"])

@@ -27,7 +27,7 @@ from workbench.sweeps.spark.shipping import package_file
 
 LIBRARIES = "pyspark, pyarrow, pandas, numpy, networkx and duckdb"
 _PACKAGE = Path(__file__).with_name("shipped_package.py")
-_prepared_sessions: WeakSet[Any] = WeakSet()
+_prepared: WeakSet[Any] = WeakSet()  # sessions of Spark Connect, and contexts of classic sessions
 
 
 def ship(session: Any) -> None:
@@ -35,16 +35,19 @@ def ship(session: Any) -> None:
 
     Raises WorkbenchError if the workers of a server of Spark Connect cannot import the package or its libraries.
     """
-    if session in _prepared_sessions:
+    # A classic session may have several objects in this process, but only one context.
+    owner = session if is_connect(session) else session.sparkContext
+    if owner in _prepared:
         return
     if is_connect(session):
         session.addArtifacts(str(shipped_file()), pyfile=True)
         _check_workers(session)
-    elif not session.sparkContext.master.startswith("local"):
-        path = str(shipped_file())
-        session.sparkContext.addPyFile(path)
-        sys.path[:] = [folder for folder in sys.path if folder != path]  # Spark has added it in this process, too.
-    _prepared_sessions.add(session)
+    elif not owner.master.startswith("local"):
+        path = shipped_file()
+        owner.addPyFile(str(path))
+        # Spark has added its copy to the search path of this process, too.
+        sys.path[:] = [folder for folder in sys.path if not folder.endswith(path.name)]
+    _prepared.add(owner)
 
 
 @cache

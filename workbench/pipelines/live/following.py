@@ -170,8 +170,8 @@ def follow(
 
     Following the same capture into the same folder again continues where the last follower was stopped or killed: no
     reading is skipped or counted twice. Raises ParameterError for invalid parameters of windows. Raises DataError if
-    ``folder`` has no capture, if ``out`` has windows of another capture or with other parameters, if another process is
-    writing to ``out``, or if ``spark`` is a session of Spark Connect.
+    ``folder`` has no capture, or if ``out`` has windows of another capture or with other parameters. Raises DataError
+    also if another process is writing to ``out``, and for a session of Spark Connect.
     """
     source = Path(getattr(folder, "folder", folder))
     read_description(source)

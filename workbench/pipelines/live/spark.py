@@ -37,6 +37,7 @@ from workbench.pipelines.live.following import POLL_S, Following
 from workbench.pipelines.live.output import CHECKPOINT
 from workbench.pipelines.live.readings import SCHEMA, to_table
 from workbench.pipelines.live.windows import AGGREGATES, MICROSECONDS
+from workbench.pipelines.shipping import ship
 
 FORMAT = "workbench.readings"
 TRIGGER = "500 milliseconds"
@@ -155,6 +156,7 @@ class SparkFollowing(Following):
         from pyspark.sql import functions as F
 
         settings = self.settings
+        ship(self._spark)
         self._spark.dataSource.register(ReadingsSource)
         nulls_after_s = 2 * (settings.every_us + settings.late_us) / 1e6 + 1
         capture_lines = (

@@ -91,9 +91,9 @@ def read_log(
     out         a folder for rows.parquet and rejected.parquet, written piece by piece, for logs larger than memory
     progress    function called with the share of bytes read, 0 to 1
 
-    Raises DataError for a file that cannot be read, for a damaged archive, for a pattern without files, for a file
-    without the header that the format needs, and for a file of which fewer than one line in twenty is a valid row. On
-    Spark this share is computed from the lines at the beginning of each file.
+    Raises DataError for a file that cannot be read, for a damaged archive, and for a pattern without files. Raises
+    DataError also for a file without the header that the format needs, and for a file of which fewer than one line in
+    twenty is a valid row. On Spark this share is computed from the lines at the beginning of each file.
     """
     line_format = _format(format)
     paths = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else list(path_or_paths)

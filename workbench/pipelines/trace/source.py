@@ -14,9 +14,9 @@ Options
     engine    "auto", "fast" or "reference"
     tasks     number of tasks among which the runs are divided, by default at most 32
 
-One task reads all rows of a run, in order. Workers import this package, so it must be installed on them. Spark reads
-all columns and rows of a data source in Python; for large folders `table.traces` uses Spark's own reader of Parquet,
-which skips columns that a query does not need.
+One task reads all rows of a run, in order. Workers import this package; a session of `workbench.pipelines.spark` sends
+it to them. Spark reads all columns and rows of a data source in Python; for large folders `table.traces` uses Spark's
+own reader of Parquet, which skips columns that a query does not need.
 """
 
 from __future__ import annotations
