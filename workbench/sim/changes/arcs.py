@@ -268,7 +268,7 @@ class _Builder:
         by_time = np.argsort(trace.time_us, kind="stable")
         traced_arcs, first_rows = np.unique(trace.arc[by_time], return_index=True)
         first_times_us = trace.time_us[by_time][first_rows]
-        # A trace takes precedence from its first row of an arc on.
+        # From its first row of an arc, a trace takes precedence.
         return _join([*(_before(layer, traced_arcs, first_times_us) for layer in (static, *moved)), trace])
 
     def _read_topology(self) -> _Layer:
@@ -485,7 +485,7 @@ def _select(layer: _Layer, is_selected: np.ndarray) -> _Layer:
 
 
 def _before(layer: _Layer, arcs: np.ndarray, times_us: np.ndarray) -> _Layer:
-    """Return the layer without the values of each of ``arcs`` (ascending) from its element of ``times_us`` on."""
+    """Return the values before ``times_us[i]`` of each arc ``arcs[i]`` (ascending), and all values of other arcs."""
     if not len(arcs):
         return layer
     row = np.minimum(np.searchsorted(arcs, layer.arc), len(arcs) - 1)

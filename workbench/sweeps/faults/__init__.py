@@ -15,8 +15,7 @@ Theory of operation
 
     ``recovery_s`` is the time from the end of the fault (from its begin, if it is permanent) to the first publication
     from which on at least 90 % of the expected readings arrive. The same must hold from each later publication on,
-    except from the last nine. It is infinite if there is no such publication. Gaps of some seconds do not count:
-    compare it with the ratios.
+    except from the last nine. Otherwise it is infinite. Gaps of some seconds are ignored: compare it with the ratios.
 
     A protocol *recovers* if ``recovery_s`` is finite, or if as many readings arrive after the fault as without a
     fault, to within 0.02 (as all, if the matrix has no row "none").

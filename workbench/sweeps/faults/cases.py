@@ -1,8 +1,7 @@
 """The faults of a fault matrix: functions that add a change of the network, or of the load, to a scenario.
 
-A fault begins at ``begin_s`` and ends at ``end_s``. Faults of relays affect *victims*: nodes that neither subscribe nor
-publish, are no root or other named node, and without which all sinks and sources are still connected. Other faults name
-their nodes.
+A fault begins at ``begin_s`` and ends at ``end_s``. Faults of relays affect *victims*. A victim is a
+relay whose loss leaves all sinks, sources and named nodes (such as roots) connected. Other faults name their nodes.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def _relays_down(place: Place) -> list[Any]:
 
 
 def _relays_crash(place: Place) -> list[Any]:
-    """Crash the victims; they start again without memory."""
+    """Let the victims crash; they start again without memory."""
     return [crash(place.victims, place.begin_s, place.end_s)]
 
 
@@ -94,12 +93,12 @@ def _relays_join(place: Place) -> list[Any]:
 
 
 def _sink_crashes(place: Place) -> list[Any]:
-    """Crash the last sink; it subscribes again after its restart."""
+    """Let the last sink crash; it subscribes again after its restart."""
     return [crash(place.sinks[-1], place.begin_s, place.end_s)]
 
 
 def _all_crash(place: Place) -> list[Any]:
-    """Crash all nodes at once; they start again together at the end."""
+    """Let all nodes crash at once; they start again together at the end."""
     return [crash("all", place.begin_s, place.end_s)]
 
 
@@ -125,7 +124,7 @@ def _burst_loss(place: Place) -> list[Any]:
 
 
 def _jam(place: Place) -> list[Any]:
-    """Jam a disc in the middle of the network, a third of its longer side wide."""
+    """Place a jammer in the middle of the network; its disc is a third of the longer side wide."""
     width_m, height_m = place.extent_m
     return [jam(width_m / 2, height_m / 2, max(width_m, height_m) / 6, place.begin_s, place.end_s)]
 
