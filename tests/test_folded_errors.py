@@ -4,14 +4,14 @@ import nbformat
 import pytest
 from nbclient.exceptions import CellExecutionError
 
-from tests.jupyter import KERNEL, client_of
+from tests.jupyter import KERNEL, execute
 
 SENTENCE = "Radio has no parameter 'collision' (did you mean collisions?); it has: loss, "
 
 
 def executed(cells, **options):
     notebook = nbformat.v4.new_notebook(metadata=KERNEL, cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    client_of(notebook, timeout=60, **options).execute()
+    execute(notebook, timeout=60, **options)
     return [cell.outputs for cell in notebook.cells]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.jupyter import client_of
+from tests.jupyter import execute
 from tests.pipelines.killed import SCENARIO, WINDOWS
 from tests.pipelines.test_live_capture import count_kills
 from tests.until import wait_until
@@ -242,7 +242,7 @@ live.chart()
 live.wait()
 """
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
-    client_of(notebook, timeout=600, store_widget_state=False).execute()
+    execute(notebook, timeout=600, store_widget_state=False)
     chart, waited = notebook.cells[0].outputs
     picture = re.search(r"data:image/svg\+xml;base64,([\w+/=]+)", chart["data"]["text/html"])[1]
     assert "windows of 3 s with 270 readings, 0 of them late; has ended" in base64.b64decode(picture).decode()

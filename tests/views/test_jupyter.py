@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 import workbench as wb
-from tests.jupyter import KERNEL, WITHIN_S, Jupyter, client_of
+from tests.jupyter import KERNEL, WITHIN_S, Jupyter, execute
 from tests.until import wait_until
 from workbench.views.drawing import Drawing
 from workbench.views.stepper import Stepper
@@ -151,7 +151,7 @@ def test_an_exported_notebook_plays_everything_without_requests(chromium, tmp_pa
     steps += "run = run_of(4)\nStepper([run.figure(1), run.figure(4)], ['early', 'late'], 'time')"
     cells = (*CELLS[:3], steps, "run.figure()")
     notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
-    client_of(notebook, timeout=600, store_widget_state=False).execute()
+    execute(notebook, timeout=600, store_widget_state=False)
     exporter = nbconvert.HTMLExporter(require_js_url="")
     path = tmp_path / "exported.html"
     path.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
