@@ -66,7 +66,7 @@ def check(scenario):
 @pytest.mark.parametrize(
     "protocols", [floods, gossip, coded_diffusion, diffusion, tinymq, pub2sub, dps], ids=lambda make: make.__name__
 )
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_both_engines_play_a_changing_network_alike(protocols, data):
     check(data.draw(network_items.scenarios(protocols)))
