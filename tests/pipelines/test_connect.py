@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -18,7 +17,7 @@ from tests.pipelines.test_logs import HEADER, PACKETS
 from tests.pipelines.test_neighbors import check_links, neighbor_reports
 from tests.pipelines.test_readings import RULES, TABLE
 from tests.repository import REPOSITORY
-from tests.sweeps.cluster import environment, free_port, python_with_libraries_alone
+from tests.sweeps.cluster import bin_of_bare_python, environment, free_port, is_listening
 from tests.until import wait_until
 from workbench import pipelines
 from workbench.cli import doctor
@@ -33,21 +32,12 @@ CODE = re.search(r"```python\n(.*?)```", SECTION, re.DOTALL)[1]
 PORT = "15002"
 
 
-def is_listening(port):
-    """Return whether a process on this machine listens on a port."""
-    with socket.socket() as line:
-        return line.connect_ex(("127.0.0.1", port)) == 0
-
-
 @pytest.fixture
 def port(tmp_path):
     """Yield the port of a server that the page's command has started; its workers do not have the package."""
     pytest.importorskip("grpc", reason=session.CONNECT_REMEDY)
     pytest.importorskip("grpc_status", reason=session.CONNECT_REMEDY)
-    binaries = tmp_path / "bin"
-    binaries.mkdir()
-    (binaries / "python").write_text(f'#!/bin/sh\nexec {python_with_libraries_alone(tmp_path)} "$@"\n')
-    (binaries / "python").chmod(0o755)
+    binaries = bin_of_bare_python(tmp_path, "python")
     path = os.pathsep.join([str(binaries), sysconfig.get_path("scripts"), os.environ["PATH"]])
     env = environment(PATH=path, XDG_CACHE_HOME=str(tmp_path / "cache"))
     port = free_port()
@@ -55,7 +45,7 @@ def port(tmp_path):
     with (tmp_path / "server.log").open("wb") as log:
         server = subprocess.Popen(
             ["sh", "-c", COMMANDS.replace(PORT, str(port))],
-            cwd=tmp_path / "bin",
+            cwd=binaries,
             env=env,
             stdout=log,
             stderr=subprocess.STDOUT,

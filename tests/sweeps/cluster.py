@@ -33,6 +33,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def is_listening(port):
+    """Return whether a process on this machine listens on a port."""
+    with socket.socket() as line:
+        return line.connect_ex(("127.0.0.1", port)) == 0
+
+
 def python_with_libraries_alone(folder):
     """Return a Python that has the libraries of this one, but not the package."""
     venv.EnvBuilder(with_pip=False, symlinks=True).create(folder / "venv")
@@ -40,6 +46,15 @@ def python_with_libraries_alone(folder):
     # A .pth file installs the package, and Python reads such files only in a site's own folder.
     (site / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
     return folder / "venv" / "bin" / "python"
+
+
+def bin_of_bare_python(folder, name):
+    """Return a new folder with an executable ``name``: a Python that has the libraries, but not the package."""
+    binaries = folder / "bin"
+    binaries.mkdir()
+    (binaries / name).write_text(f'#!/bin/sh\nexec {python_with_libraries_alone(folder)} "$@"\n')
+    (binaries / name).chmod(0o755)
+    return binaries
 
 
 def environment(**variables):

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from tests.sweeps.cluster import PYTHON, SMALL, environment, free_port, python_with_libraries_alone
+from tests.sweeps.cluster import PYTHON, SMALL, bin_of_bare_python, environment, free_port, is_listening
 from tests.sweeps.made import harmless, poisoned, scenario
 from tests.until import wait_until
 from workbench.cli import doctor
@@ -22,12 +21,6 @@ JAVA = doctor.java()
 needs_java = pytest.mark.skipif(not JAVA.is_ok, reason=f"Spark needs Java: {JAVA.remedy}")
 
 
-def is_listening(port):
-    """Return whether a process on this machine listens on a port."""
-    with socket.socket() as line:
-        return line.connect_ex(("127.0.0.1", port)) == 0
-
-
 @pytest.fixture
 def server(tmp_path):
     """Yield the URL of a server of Spark Connect whose workers do not have the package."""
@@ -35,11 +28,7 @@ def server(tmp_path):
     pytest.importorskip("grpc_status", reason=session.CONNECT_REMEDY)
     import pyspark
 
-    binaries = tmp_path / "bin"
-    binaries.mkdir()
-    (binaries / PYTHON).write_text(f'#!/bin/sh\nexec {python_with_libraries_alone(tmp_path)} "$@"\n')
-    (binaries / PYTHON).chmod(0o755)
-    path = os.pathsep.join([str(binaries), os.environ["PATH"]])
+    path = os.pathsep.join([str(bin_of_bare_python(tmp_path, PYTHON)), os.environ["PATH"]])
     port = free_port()
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     settings = {

@@ -147,19 +147,38 @@ def from_positions(
     recipe: dict[str, Any] = {"kind": "from_positions", "positions": position_rows}
     if propagation is None:
         radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
-        return _build_lossless(
-            positions_m, nodes[pairs_within(positions_m, radius_m)], {**recipe, "radius_m": radius_m}, nodes
-        )
+        arcs, pdr = arcs_by_rule(nodes, positions_m, radius_m=radius_m)
+        return build(nodes, positions_m, arcs, pdr, recipe={**recipe, "radius_m": radius_m})
     propagation = as_propagation(propagation, Propagation())
     min_pdr, wall_dB = number("min_pdr", min_pdr, 0.001, 1), number("wall_dB", wall_dB, 0, 100, "dB")
     draw = whole("seed", seed, 0, 2**63 - 1), whole("attempt", attempt, 0, 2**31 - 1)
     segments = check_walls(walls)
-    arcs, pdr = links_between(nodes, positions_m, propagation, draw, min_pdr, segments, wall_dB)
+    arcs, pdr = arcs_by_rule(nodes, positions_m, 0.0, propagation, min_pdr, segments, wall_dB, *draw)
     recipe |= {"propagation": asdict(propagation), "min_pdr": min_pdr, "seed": draw[0], "attempt": draw[1]}
     if not segments:
         return build(nodes, positions_m, arcs, pdr, recipe=recipe)
     recipe |= {"walls": [[list(end) for end in wall] for wall in segments], "wall_dB": wall_dB}
     return build(nodes, positions_m, arcs, pdr, recipe=recipe, walls=segments)
+
+
+def arcs_by_rule(
+    nodes: np.ndarray,
+    positions_m: np.ndarray,
+    radius_m: float = 20.0,
+    propagation: Propagation | None = None,
+    min_pdr: float = 0.1,
+    walls: Any = (),
+    wall_dB: float = 8.0,
+    seed: int = 1,
+    attempt: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (arcs (m, 2), delivery ratios (m,)) of ``nodes`` (n,) at ``positions_m`` (n, 2), without checks.
+
+    The other arguments are those of `from_positions`, which checks them.
+    """
+    if propagation is None:
+        return _lossless_arcs(nodes[pairs_within(positions_m, radius_m)])
+    return links_between(nodes, positions_m, propagation, (seed, attempt), min_pdr, walls, wall_dB)
 
 
 def as_propagation(value: object, default: Propagation) -> Propagation:
@@ -244,14 +263,15 @@ def _make_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.column_stack((np.ravel(first), np.ravel(second)))
 
 
-def _build_lossless(
-    positions: np.ndarray, pairs: np.ndarray, recipe: dict[str, Any], nodes: np.ndarray | None = None
-) -> nx.DiGraph:
-    """Return a graph with symmetric links between ``pairs`` of nodes; every link delivers all frames.
+def _build_lossless(positions: np.ndarray, pairs: np.ndarray, recipe: dict[str, Any]) -> nx.DiGraph:
+    """Return a graph of nodes 0, 1, 2, ... with symmetric links between ``pairs``; every link delivers all frames.
 
-    ``pairs`` has indices into ``positions``. ``nodes`` are the nodes' numbers (None: 0, 1, 2, ...). ``recipe`` records
-    the generator and its arguments.
+    ``recipe`` records the generator and its arguments.
     """
-    nodes = np.arange(len(positions)) if nodes is None else nodes
+    return build(np.arange(len(positions)), positions, *_lossless_arcs(pairs), recipe=recipe)
+
+
+def _lossless_arcs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (arcs (2 p, 2), delivery ratios) of symmetric links between ``pairs`` (p, 2), without loss."""
     arcs = np.concatenate((pairs, pairs[:, ::-1]))
-    return build(nodes, positions, arcs, np.ones(len(arcs)), recipe=recipe)
+    return arcs, np.ones(len(arcs))

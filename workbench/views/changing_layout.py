@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench.columns import mark_first
 from workbench.mobility import Track
-from workbench.sim.changes.arcs import RATIO, LinkChanges, link_changes, tracks
+from workbench.sim.changes.arcs import RATIO, Layer, LinkChanges, combine, link_changes, tracks
 from workbench.sim.changes.items import LINK_ITEMS, Jam
 from workbench.views.layers import Table, alive, select
 from workbench.views.layout import LINKS_PER_NODE, Layout, lay_out, select_best_links
@@ -211,22 +211,11 @@ def _list_intervals(changes: LinkChanges, nodes: int, duration_us: int, rounding
     percents = np.where(ratios > 0, np.maximum(percents, 1), np.minimum(ratios, 0)).astype(np.int64)
     ends = np.stack([changes.senders[arcs], changes.receivers[arcs]]).astype(np.int64)
     pairs, is_forward = ends.min(axis=0) * nodes + ends.max(axis=0), ends[0] < ends[1]
-    # Both directions of a link are absent before their first row.
+    directions = [Layer(pairs[rows], times_us[rows], percents[rows], -1) for rows in (is_forward, ~is_forward)]
     distinct = np.unique(pairs)
-    pairs = np.concatenate([distinct, pairs])
-    times_us = np.concatenate([np.full(len(distinct), -1), times_us])
-    order = np.lexsort((times_us, pairs))
-    pairs, times_us = pairs[order], times_us[order]
-    percents = np.concatenate([np.full(len(distinct), -1), percents])[order]
-    direction = np.concatenate([np.full(len(distinct), 2), is_forward])[order]
-    latest = {}
-    first = np.maximum.accumulate(np.where(direction == 2, np.arange(len(pairs)), 0))
-    for is_forward_row in (0, 1):
-        row = np.maximum.accumulate(np.where(direction == is_forward_row, np.arange(len(pairs)), -1))
-        latest[is_forward_row] = np.where(row > first, percents[np.maximum(row, 0)], -1)
-    # Of several rows at one time only the last counts; rows that change nothing are left out.
-    is_last = np.append((pairs[1:] != pairs[:-1]) | (times_us[1:] != times_us[:-1]), True)[: len(pairs)]
-    pairs, times_us, forward, backward = (column[is_last] for column in (pairs, times_us, latest[1], latest[0]))
+    pair_indices, times_us, percents_of_directions = combine(directions, distinct)
+    pairs = distinct[pair_indices]
+    forward, backward = (percents.astype(np.int64) for percents in percents_of_directions)
     is_new = mark_first(pairs, forward, backward)
     pairs, times_us, forward, backward = (column[is_new] for column in (pairs, times_us, forward, backward))
     until_us = np.full(len(pairs), duration_us)

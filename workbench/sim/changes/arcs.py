@@ -41,8 +41,8 @@ from workbench.sim.changes import items as items_module
 from workbench.sim.changes.measured import LinkQualities
 from workbench.sim.radio import uses_quality
 from workbench.topology.edits import link_rule
-from workbench.topology.neighborhood import pairs_within
-from workbench.topology.propagation import Propagation, links_between, uniforms
+from workbench.topology.generators import arcs_by_rule, as_propagation
+from workbench.topology.propagation import Propagation, uniforms
 
 ABSENT = -1.0  # the delivery ratio of an arc that does not exist at the moment
 RESOLUTION = 0.01  # a smaller change of a moving node's delivery ratio is ignored
@@ -78,7 +78,7 @@ class LinkChanges(NamedTuple):
     rows: np.ndarray
 
 
-class _Layer(NamedTuple):
+class Layer(NamedTuple):
     """Values of arcs over time. ``arc``: sender * nodes + receiver. ``default``: an arc's value before its first."""
 
     arc: np.ndarray
@@ -227,7 +227,7 @@ class _Builder:
         layers = [_restrict(base, arcs), *factors, *cuts]
         if self.radio.capture_dB:
             layers.append(self._make_strengths(arcs))
-        arc, time_us, values = _combine(layers, arcs)
+        arc, time_us, values = combine(layers, arcs)
         ratio = np.where(values[0] >= 0, self._delivery_ratios(values[0]), ABSENT)
         for values_of_layer in values[1 : 1 + len(factors)]:
             ratio = np.where(ratio >= 0, ratio * values_of_layer, ratio)
@@ -255,7 +255,7 @@ class _Builder:
 
     # The base layer
 
-    def _make_base(self) -> _Layer:
+    def _make_base(self) -> Layer:
         static = self._read_topology()
         traced = [self._read(item.trace) for item in self.items if isinstance(item, items_module.LinkTrace)]
         moved = [self._make_moved()] if self.tracks else []
@@ -271,17 +271,17 @@ class _Builder:
         # From its first row of an arc, a trace takes precedence.
         return _join([*(_before(layer, traced_arcs, first_times_us) for layer in (static, *moved)), trace])
 
-    def _read_topology(self) -> _Layer:
+    def _read_topology(self) -> Layer:
         arcs = np.array(list(self.scenario.topology.edges), np.int64).reshape(-1, 2)
         pdr = np.fromiter((pdr for _, _, pdr in self.scenario.topology.edges(data="pdr")), np.float64, len(arcs))
         senders, receivers = np.searchsorted(self.addresses, arcs).T
-        return _Layer(senders * self.count + receivers, np.zeros(len(arcs), np.int64), pdr, ABSENT)
+        return Layer(senders * self.count + receivers, np.zeros(len(arcs), np.int64), pdr, ABSENT)
 
-    def _read(self, trace: LinkQualities) -> _Layer:
+    def _read(self, trace: LinkQualities) -> Layer:
         senders, receivers = (np.searchsorted(self.addresses, ends) for ends in (trace.transmitters, trace.receivers))
         ratios = np.array(trace.pdr)
         times_us = np.array(trace.times_us, np.int64)
-        return _Layer(senders * self.count + receivers, times_us, np.where(ratios > 0, ratios, ABSENT), ABSENT)
+        return Layer(senders * self.count + receivers, times_us, np.where(ratios > 0, ratios, ABSENT), ABSENT)
 
     # Movement
 
@@ -312,7 +312,7 @@ class _Builder:
                 positions_m[moving] = [path_m[step] for path_m in paths_m]
             yield time_us, positions_m
 
-    def _make_moved(self) -> _Layer:
+    def _make_moved(self) -> Layer:
         """Return the layer of all arcs that have an end at a moving node."""
         rule = self._link_rule()
         layers, arcs, ratios = [], np.zeros(0, np.int64), np.zeros(0)
@@ -329,7 +329,7 @@ class _Builder:
             new_ratios = np.where(is_changed, new_ratios, last_ratios)
             ended = arcs[~np.isin(arcs, new_arcs, assume_unique=True)]
             for arc, value in ((new_arcs[is_changed], new_ratios[is_changed]), (ended, np.full(len(ended), ABSENT))):
-                layers.append(_Layer(arc, np.full(len(arc), time_us), value, ABSENT))
+                layers.append(Layer(arc, np.full(len(arc), time_us), value, ABSENT))
             arcs, ratios = new_arcs, new_ratios
         return _join(layers)
 
@@ -340,11 +340,13 @@ class _Builder:
             return {"radius_m": radius_m}
         rule = link_rule(self.scenario.topology)
         assert rule is not None  # the scenario has checked it
-        return rule
+        return rule | {name: as_propagation(rule[name], Propagation()) for name in ("propagation",) if name in rule}
 
     def _link_moving_nodes(self, positions_m: np.ndarray, rule: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Return (arcs, delivery ratios) between nodes of which at least one moves; arcs ascend."""
-        senders, receivers, pdr = _links_at(self.addresses, positions_m, rule)
+        arcs, pdr = arcs_by_rule(self.addresses, positions_m, **rule)
+        are_indices = self.addresses[-1] == self.count - 1
+        senders, receivers = (arcs if are_indices else np.searchsorted(self.addresses, arcs)).reshape(-1, 2).T
         codes = senders * self.count + receivers
         if not self.moving.all():
             has_moving_end = self.moving[senders] | self.moving[receivers]
@@ -354,7 +356,7 @@ class _Builder:
         order = np.argsort(codes)
         return codes[order], pdr[order]
 
-    def _make_strengths(self, arcs: np.ndarray) -> _Layer:
+    def _make_strengths(self, arcs: np.ndarray) -> Layer:
         """Return the layer of the strengths of received frames, in tenths of a dB."""
         senders, receivers = arcs // self.count, arcs % self.count
         layers, last = [], np.full(len(arcs), np.iinfo(np.int32).max)
@@ -362,14 +364,14 @@ class _Builder:
             strengths = strengths_ddB(positions_m, senders, receivers)
             is_changed = strengths != last
             layers.append(
-                _Layer(arcs[is_changed], np.full(np.count_nonzero(is_changed), time_us), strengths[is_changed], 0.0)
+                Layer(arcs[is_changed], np.full(np.count_nonzero(is_changed), time_us), strengths[is_changed], 0.0)
             )
             last = strengths
         return _join(layers)
 
     # Factors and partitions
 
-    def _make_factors(self, item_index: int, arcs: np.ndarray) -> list[_Layer]:
+    def _make_factors(self, item_index: int, arcs: np.ndarray) -> list[Layer]:
         """Return the layer of a Gilbert-Elliott process, if the item with this index is one."""
         item = self.items[item_index]
         if not isinstance(item, items_module.BurstLoss):
@@ -388,14 +390,14 @@ class _Builder:
         counts = np.diff(first)[link_of_arc]
         rows = np.repeat(first[link_of_arc] - np.append(0, np.cumsum(counts)[:-1]), counts) + np.arange(counts.sum())
         values = np.where(is_bad[rows], item.bad_pdr, 1.0)
-        return [_Layer(np.repeat(chosen, counts), times_us[rows], values, 1.0)]
+        return [Layer(np.repeat(chosen, counts), times_us[rows], values, 1.0)]
 
-    def _make_cut(self, item: Any, arcs: np.ndarray) -> _Layer:
+    def _make_cut(self, item: Any, arcs: np.ndarray) -> Layer:
         is_in = self._mark_nodes(item.at)
         cut = arcs[is_in[arcs // self.count] != is_in[arcs % self.count]]
         start_us, stop_us = self._interval_us(item)
         times_us = np.repeat([start_us, stop_us], len(cut))
-        return _Layer(np.tile(cut, 2), times_us, np.repeat([0.0, 1.0], len(cut)), 1.0)
+        return Layer(np.tile(cut, 2), times_us, np.repeat([0.0, 1.0], len(cut)), 1.0)
 
     def _mark_nodes(self, at: Any) -> np.ndarray:
         is_in = np.zeros(self.count, np.bool_)
@@ -419,13 +421,13 @@ class _Builder:
             for time_us, positions_m in self._list_positions():
                 is_near = np.hypot(*(positions_m - (item.x_m, item.y_m)).T) <= item.radius_m
                 changed = nodes[is_near != was_near]
-                layers.append(_Layer(changed, np.full(len(changed), time_us), is_near[changed].astype(float), 0.0))
+                layers.append(Layer(changed, np.full(len(changed), time_us), is_near[changed].astype(float), 0.0))
                 was_near = is_near
             near = np.unique(np.concatenate([layer.arc for layer in layers]))
             pulses_us = np.array(list(item.pulses_us(self.duration_us)), np.int64).reshape(-1, 2)
             switched_us, is_on = np.tile(pulses_us.ravel(), len(near)), np.tile([1.0, 0.0], len(near) * len(pulses_us))
-            pulses = _Layer(np.repeat(near, pulses_us.size), switched_us, is_on, 0.0)
-            node, changed_us, values = _combine((_join(layers), pulses), near)
+            pulses = Layer(np.repeat(near, pulses_us.size), switched_us, is_on, 0.0)
+            node, changed_us, values = combine((_join(layers), pulses), near)
             is_jammed = (values[0] > 0) & (values[1] > 0)
             was_jammed = np.append(False, is_jammed[:-1]) & (np.diff(node, prepend=-1) == 0)
             is_change = is_jammed != was_jammed
@@ -451,40 +453,14 @@ class _Builder:
         return reports
 
 
-def _links_at(
-    nodes: np.ndarray, positions_m: np.ndarray, rule: Mapping[str, Any]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (senders, receivers, delivery ratios) of arcs between ``nodes`` at these positions, by a topology's rule.
-
-    ``nodes``: ascending addresses. Senders and receivers are indices into ``nodes``. ``rule``: arguments of
-    `workbench.topology.from_positions`, as `link_rule` returns them.
-    """
-    if "propagation" not in rule:
-        first, second = pairs_within(positions_m, rule["radius_m"]).T
-        return np.concatenate((first, second)), np.concatenate((second, first)), np.ones(2 * len(first))
-    arcs, pdr = links_between(
-        nodes,
-        positions_m,
-        Propagation(**rule["propagation"]),
-        (rule.get("seed", 1), rule.get("attempt", 0)),
-        rule["min_pdr"],
-        np.array(rule.get("walls", ()), float),
-        rule.get("wall_dB", 0.0),
-    )
-    if nodes[-1] == len(nodes) - 1:  # Addresses are indices.
-        return arcs[:, 0], arcs[:, 1], pdr
-    senders, receivers = np.searchsorted(nodes, arcs).reshape(-1, 2).T
-    return senders, receivers, pdr
-
-
 # Layers
 
 
-def _select(layer: _Layer, is_selected: np.ndarray) -> _Layer:
-    return _Layer(layer.arc[is_selected], layer.time_us[is_selected], layer.value[is_selected], layer.default)
+def _select(layer: Layer, is_selected: np.ndarray) -> Layer:
+    return Layer(layer.arc[is_selected], layer.time_us[is_selected], layer.value[is_selected], layer.default)
 
 
-def _before(layer: _Layer, arcs: np.ndarray, times_us: np.ndarray) -> _Layer:
+def _before(layer: Layer, arcs: np.ndarray, times_us: np.ndarray) -> Layer:
     """Return the values before ``times_us[i]`` of each arc ``arcs[i]`` (ascending), and all values of other arcs."""
     if not len(arcs):
         return layer
@@ -492,22 +468,22 @@ def _before(layer: _Layer, arcs: np.ndarray, times_us: np.ndarray) -> _Layer:
     return _select(layer, (arcs[row] != layer.arc) | (layer.time_us < times_us[row]))
 
 
-def _restrict(layer: _Layer, arcs: np.ndarray) -> _Layer:
+def _restrict(layer: Layer, arcs: np.ndarray) -> Layer:
     return _select(layer, np.isin(layer.arc, arcs))
 
 
-def _join(layers: Sequence[_Layer]) -> _Layer:
+def _join(layers: Sequence[Layer]) -> Layer:
     arcs, times_us, values = (np.concatenate([layer[column] for layer in layers]) for column in range(3))
-    return _Layer(arcs, times_us, values, layers[0].default)
+    return Layer(arcs, times_us, values, layers[0].default)
 
 
-def _combine(layers: Sequence[_Layer], arcs: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+def combine(layers: Sequence[Layer], arcs: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     """Return (arc, time_us, values): the values of all layers at each time at which one of them may change.
 
     ``arc``: indices into ``arcs``, ascending. The first row of an arc is its state at time 0, and later times ascend.
     ``values[k]``: the values of layer k.
     """
-    starts = _Layer(arcs, np.full(len(arcs), -1), np.zeros(len(arcs)), 0.0)
+    starts = Layer(arcs, np.full(len(arcs), -1), np.zeros(len(arcs)), 0.0)
     of_layer = np.repeat(np.arange(len(layers) + 1), [len(layer.arc) for layer in (*layers, starts)])
     joined = _join([*layers, starts])
     arc = np.searchsorted(arcs, joined.arc)

@@ -195,6 +195,10 @@ class FaultMatrix:
         self.protocols = protocols
 
     @cached_property
+    def _frame(self) -> pd.DataFrame:
+        return self.runs.to_pandas()
+
+    @cached_property
     def table(self) -> pd.DataFrame:
         """A row for each fault and protocol.
 
@@ -205,7 +209,7 @@ class FaultMatrix:
         """
         import pandas as pd
 
-        frame = self.runs.to_pandas()
+        frame = self._frame
         rows = []
         for fault in self.faults:
             for protocol in self.protocols:
@@ -233,7 +237,7 @@ class FaultMatrix:
     def run(self, fault: str, protocol: str) -> Run:
         """Run the seed with the lowest delivery ratio after the fault again, and return its `Run`."""
         self.cell(fault, protocol)
-        frame = self.runs.to_pandas()
+        frame = self._frame
         of_cell = frame[(frame["workload"] == fault) & (frame["protocol"] == protocol)]
         return self.runs.run(int(of_cell["after"].to_numpy().argmin() + of_cell.index[0]))
 

@@ -12,7 +12,7 @@ function button(parent, text, title, act) {
   const made = element("button", "", parent, text)
   made.type = "button"
   made.title = title
-  if (!/\w/.test(text)) made.setAttribute("aria-label", title) // a sign alone is no name
+  if (!/\w/.test(text)) made.setAttribute("aria-label", title) // a symbol alone does not name the button
   made.dataset.lmSuppressShortcuts = "true"
   made.addEventListener("click", act)
   return made
