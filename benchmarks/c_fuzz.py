@@ -17,7 +17,7 @@ from tests.c.fuzzing import CASES, fuzz
 
 
 def main() -> None:
-    """Run each case, and print its counts."""
+    """Test the node in C with mutated frames in each case (sizes and filters of the node), and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--frames", type=int, default=10_000_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -50,7 +50,10 @@ def random_scenarios(first: int, count: int) -> Iterator[tuple[str, Any, str]]:
 
 
 def check(name: str, scenario: Any, expected: str, kind: str) -> int:
-    """Play a scenario on motes and return the number of rows; raise AssertionError if the trace is not ``expected``."""
+    """Play a scenario on motes of ``kind`` in lockstep, and return the number of rows of its trace.
+
+    ``expected`` is the digest of the simulator's trace. Raises AssertionError if the motes' trace has another digest.
+    """
     nodes = sorted(scenario.topology.nodes)
     kinds = random_kinds(len(nodes), nodes) if kind == MIXED else kind
     try:

@@ -117,7 +117,10 @@ def main() -> None:
 
 
 def measure_notebook(jupyter: Jupyter, chromium: object, rounds: int, times: dict[str, list[float]]) -> float:
-    """Add the times of cells to ``times``; return the size of the saved notebook with one chart in KB."""
+    """Measure cells of a notebook; append their times in ms to the lists in ``times``, {row of the table: times}.
+
+    Return the size of the saved notebook with one chart in KB.
+    """
     cells = [SETUP, "pass", CHART, "dots(100_000)"]
     for points in FEEDS.values():
         cells += [
@@ -153,7 +156,7 @@ def measure_notebook(jupyter: Jupyter, chromium: object, rounds: int, times: dic
 
 
 def page_MB() -> float:
-    """Return the size of a sweep's page with 60 runs of 64 nodes in MB."""
+    """Return the size in MB of a sweep's HTML page, which shows 60 runs of 64 nodes."""
     workload = [wb.subscribe(1, "TEMP GE 20", start_s=5)]
     workload += [wb.publish([60, 48, 33], "TEMP IS 25", every_s=5, start_s=10, stagger=True)]
     scenario = wb.Scenario(wb.topology.office(), wb.Diffusion(), workload, wb.radios.cc2420(), duration_s=60)

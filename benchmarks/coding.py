@@ -25,7 +25,10 @@ RUN_S = 0.1
 
 
 def contenders() -> tuple[list[Contender], list[str]]:
-    """Return the available contenders, ours first, and a line for each contender that is missing."""
+    """Return (available contenders, a line with the reason for each contender that is missing).
+
+    The workbench's contenders are first.
+    """
     available, lines = [OURS, OURS_AT_ONCE, GALOIS], []
     for name, make in MAKERS:
         try:
@@ -36,7 +39,11 @@ def contenders() -> tuple[list[Contender], list[str]]:
 
 
 def measure(jobs: dict[str, Callable[[], object]], runs: int, run_s: float = RUN_S) -> dict[str, float]:
-    """Return the seconds of each job: the median of its runs, each of which repeats the job for about ``run_s``."""
+    """Return {name of a job: seconds that it takes once}.
+
+    A run repeats a job for about ``run_s`` seconds. The result is the median over ``runs`` runs, which alternate
+    between the jobs.
+    """
     repetitions = {name: _repetitions(job, run_s) for name, job in jobs.items()}
 
     def repeated(name: str) -> Callable[[], int]:
@@ -62,7 +69,7 @@ def _repetitions(job: Callable[[], object], run_s: float) -> int:
 
 
 def coding_table(coded: Generation, available: Sequence[Contender], runs: int, run_s: float = RUN_S) -> str:
-    """Return the table of encoding and decoding a generation, with a row for each contender."""
+    """Return a table of times of encoding and decoding a generation, with a row for each contender."""
     for contender in available:
         contender.check(coded)
     encoding = measure({each.name: each.encode(coded) for each in available}, runs, run_s)
@@ -80,7 +87,7 @@ def coding_table(coded: Generation, available: Sequence[Contender], runs: int, r
 
 
 def innovation_table(available: Sequence[Contender], runs: int) -> str:
-    """Return the table of checks of encoding vectors: rows are contenders, columns are sizes of a generation."""
+    """Return a table of times of checking encoding vectors: rows are contenders, columns are sizes of a generation."""
     able = [each for each in available if each.innovative is not None]
     rows = {each.name: [each.name] for each in able}
     for chunks in GENERATIONS:
@@ -100,7 +107,10 @@ def innovation_table(available: Sequence[Contender], runs: int) -> str:
 
 
 def report(quick: bool) -> Iterator[str]:
-    """Yield each piece of the report as soon as it is measured."""
+    """Yield the report on network coding, in pieces of Markdown; ``quick``: measure fewer runs.
+
+    Each piece is yielded as soon as it is measured.
+    """
     runs = QUICK_RUNS if quick else RUNS
     available, skipped = contenders()
     yield "".join(f"{line}.\n" for line in skipped) + NOTES

@@ -25,12 +25,12 @@ NUMBER = ctypes.c_int64
 
 @lru_cache
 def _gf() -> type[galois.FieldArray]:
-    """Return galois' GF(2^8), whose import alone compiles for seconds."""
+    """Return the class of galois for GF(2^8). Its import takes seconds, because galois compiles code."""
     return galois.GF(256)
 
 
 class Generation(NamedTuple):
-    """Chunks, encoding vectors of full rank, one per chunk, and their information vectors, as arrays."""
+    """A generation: chunks, encoding vectors of full rank (one per chunk), and their information vectors, as arrays."""
 
     chunks: np.ndarray
     vectors: np.ndarray
@@ -50,13 +50,13 @@ class Contender(NamedTuple):
     innovative: Callable[[np.ndarray, np.ndarray], Callable[[], int]] | None
 
     def check(self, generation: Generation) -> None:
-        """Raise AssertionError unless encoding and decoding give the expected arrays."""
+        """Raise AssertionError unless this contender encodes and decodes a generation correctly."""
         assert np.array_equal(self.encode(generation)(), generation.informations), f"{self.name} encodes wrongly"
         assert np.array_equal(self.decode(generation)(), generation.chunks), f"{self.name} decodes wrongly"
 
 
 def generation(chunks: int, size_B: int) -> Generation:
-    """Return a generation of random bytes and coefficients, in GF(2^8)."""
+    """Return a generation of ``chunks`` chunks of ``size_B`` random bytes, with random coefficients in GF(2^8)."""
     random = draws.Stream(draws.make_key(1, chunks, size_B))
 
     def draw_array(rows: int, columns: int) -> np.ndarray:
@@ -158,7 +158,7 @@ def _plain_library() -> ctypes.CDLL:
 
 
 def plain_c(name: str, method: int) -> Contender:
-    """Return plain C that multiplies by a table (method 0) or by shifts (method 1).
+    """Return plain C as a contender; its code multiplies by a table (``method`` 0) or by shifts (``method`` 1).
 
     Raises native.Absent without a compiler.
     """
@@ -192,7 +192,7 @@ def plain_c(name: str, method: int) -> Contender:
 
 @lru_cache
 def isa_l() -> Contender:
-    """Return Intel's library as a contender; raise native.Absent if it is not installed."""
+    """Return Intel's library ISA-L as a contender. Raises native.Absent if it is not installed."""
     flags = ("-O3", "-march=native", "-shared", "-fPIC")
     library = ctypes.CDLL(str(built("coding_isal.c", flags=flags, libraries=("-lisal",))))
     library.encode.argtypes = [BYTES, BYTES, BYTES, NUMBER, NUMBER, NUMBER]

@@ -35,7 +35,7 @@ print(time.process_time() - began_s)
 
 
 def measure(name: str) -> list[str]:
-    """Compile the twin of a protocol, and return its row of the table."""
+    """Compile the twin of the protocol called ``name`` in a separate process, and return its row of the table."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"NUMBA_CACHE_DIR": folder}
         command = [sys.executable, "-c", COMPILE, name]

@@ -1,4 +1,4 @@
-"""The description of a contender: its name, what it models, and a function that plays the flood."""
+"""The description of a contender: a simulator that plays the same flood, so that its speed can be compared."""
 
 from collections.abc import Callable
 from functools import partial
@@ -31,14 +31,18 @@ class Contender(NamedTuple):
     absent: Callable[[], str] = always_available
 
     def floods(self, network: Network, quick: bool = False) -> int:
-        """Return the number of floods that make about ``receptions`` receptions, or a fifth of them if ``quick``.
+        """Return the number of floods in a measurement, so that there are about ``receptions`` receptions.
 
-        At least FEWEST floods are played, so that the creation of nodes does not dominate the time.
+        There are at least FEWEST floods, so that the creation of nodes does not dominate the time. With ``quick``,
+        there are a fifth of the receptions, and at least one flood.
         """
         wanted = round(self.receptions / (5 if quick else 1) / network.arcs)
         return max(1 if quick else FEWEST, wanted)
 
 
 def plain(flood: Callable[[Network, int], Result]) -> Callable[[Network, int], Job]:
-    """Return the ``prepare`` of a flood that needs no preparation."""
+    """Return the function `Contender.prepare` for a flood without preparation.
+
+    The prepared job calls ``flood(network, floods)``.
+    """
     return lambda network, floods: partial(flood, network, floods)

@@ -7,7 +7,7 @@ faster than 802.15.4; its frames are longer. Each step of PHY, MAC, queue and ap
 no trace; the receptions and deliveries are counted in the trace of an identical run beforehand.
 
 ns-2 spends most of its time before the first event, in Tcl, where it makes the nodes. So two times are measured: of the
-events alone, and including the nodes. Both exclude loading ns-2 itself, which compiles its own Tcl library.
+events alone, and of nodes and events. Both exclude loading ns-2 itself, which compiles its own Tcl library.
 """
 
 from functools import lru_cache
@@ -24,14 +24,14 @@ BROADCAST = "ffffffff"
 
 
 class Counted(NamedTuple):
-    """The numbers of frames received by MACs and of readings that arrived at the sink."""
+    """The number of frames that the nodes' MACs received, and the number of readings that arrived at the sink."""
 
     receptions: int
     delivered: int
 
 
 def version() -> str:
-    """Return ns-2's version; raise Absent if ns-2 is missing or lacks diffusion3."""
+    """Return ns-2's version. Raises Absent if ns-2 is missing or lacks diffusion3."""
     need("ns", "ns2")
     probe = scratch() / "probe.tcl"
     probe.write_text("puts [ns-version]\nputs [Application/DiffApp info subclass]\n")
@@ -42,7 +42,7 @@ def version() -> str:
 
 
 def absent() -> str:
-    """Return why ns-2 cannot run the scenario, or ""."""
+    """Return the reason why ns-2 cannot run the scenario, or ""."""
     try:
         version()
     except Absent as reason:
@@ -51,7 +51,10 @@ def absent() -> str:
 
 
 def _run(network: Network, sink: int, source: int, trace: Path | str, seconds: float) -> list[float]:
-    """Run ns-2; return the process seconds of loading, of making the nodes, and of the events."""
+    """Run ns-2 for ``seconds`` of simulated time; return process times in s: of loading, making nodes, and the events.
+
+    ``trace`` is the file that ns-2 writes.
+    """
     printed = output("ns", SCRIPT, network_file(network), sink, source, trace, seconds)
     # ns-2's own lines pass through another buffer, so the script's line may be anywhere among them.
     times = [line.split()[1:] for line in printed.splitlines() if line.startswith("process_s ")]
@@ -62,7 +65,7 @@ def _run(network: Network, sink: int, source: int, trace: Path | str, seconds: f
 
 @lru_cache
 def counted(network: Network, sink: int, source: int) -> Counted:
-    """Count the receptions and deliveries in the trace of a run."""
+    """Run ns-2 with a trace, and count the receptions and the deliveries in it."""
     trace = scratch() / "ns2.trace"
     _run(network, sink, source, trace, DURATION_S)
     receptions = delivered = 0
@@ -78,6 +81,9 @@ def counted(network: Network, sink: int, source: int) -> Counted:
 
 
 def diffuse(network: Network, sink: int, source: int, with_nodes: bool) -> Timed:
-    """Play the scenario; return its receptions and the process time of the events, with that of the nodes if wanted."""
+    """Play the scenario in ns-2; return its receptions and the process time of the events.
+
+    With ``with_nodes`` the time includes making the nodes.
+    """
     _, nodes_s, events_s = _run(network, sink, source, "/dev/null", DURATION_S)
     return Timed(counted(network, sink, source).receptions, events_s + (nodes_s if with_nodes else 0))

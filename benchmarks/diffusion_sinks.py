@@ -1,11 +1,13 @@
 """TinyDiffusion with several sinks: ``benchmarks/diffusion_sinks.py [sinks] [bursts] [lossy] [dies] [--seeds 4]``.
 
-    sinks    data frames a reading, divided by the arcs of the shortest paths: grid of 100, disc of 300, 1 to 8 sinks
-    bursts   frames and repeated deliveries where 36 nodes publish 18 to 500 readings in an instant; 3 sinks
-    lossy    readings missed and data frames of 30 random networks of lossy links; 3 sinks
-    dies     readings missed when the busiest relay of a grid dies, and for how long; 3 sinks
+    sinks    number of data frames per reading, divided by the number of arcs on the shortest paths to all sinks; on a
+             grid of 100 nodes and a disc of 300 nodes, with 1 to 8 sinks
+    bursts   number of frames and of repeated deliveries if 36 nodes publish 18 to 500 readings at once; 3 sinks
+    lossy    number of missed readings and of data frames, in 30 random networks with lossy links; 3 sinks
+    dies     number of missed readings if the busiest relay of a grid dies, and the time from its death to the last
+             missed reading; 3 sinks
 
-Without names all parts are measured. Run it on two checkouts to compare them.
+Without names all parts are measured. Run the script on two checkouts to compare them.
 """
 
 import argparse
@@ -24,7 +26,7 @@ CONGESTED = {"collisions": True, "csma": True}
 
 
 def subscribed(sinks: list[int]) -> list[Any]:
-    """Return a different subscription for each sink; all of them match the readings."""
+    """Return a workload in which each sink has a different subscription; all of them match the readings."""
     return [wb.subscribe(at=node, what=f"TEMP GE {1 + index}", start_s=1 + index) for index, node in enumerate(sinks)]
 
 
@@ -104,7 +106,10 @@ def lossy(seeds: int) -> str:
 
 
 def lossy_network(seed: int) -> tuple[nx.DiGraph, random.Random]:
-    """Return a connected random network of 20 to 40 nodes whose arcs deliver 60 to 100 %, and its random generator."""
+    """Return a connected random network of 20 to 40 nodes, and the random generator that drew it, for further draws.
+
+    The arcs deliver 60 to 100 % of the frames.
+    """
     choose = random.Random(seed)
     count = choose.randint(20, 40)
     while True:
@@ -141,7 +146,7 @@ def dies(seeds: int) -> str:
 
 
 def last_missed_us(run: Any, sinks: list[int]) -> int:
-    """Return the time in us at which the last reading that a sink missed was sent, or 0 if none was missed."""
+    """Return the time in µs at which the last reading was published that any sink missed, or 0 if none was missed."""
     rows = run.trace.to_pylist()
     got = {(row["node"], row["origin"], row["sequence"]) for row in rows if row["event"] == "delivered"}
     sent = [(row["time_us"], row["node"], row["sequence"]) for row in rows if row["event"] == "originated"]

@@ -9,9 +9,10 @@ CSMA = Radio(csma=True, collisions=True, retries=3)
 
 
 def scenario(network: Network, sinks: int = 1, sources: int = 10) -> Scenario:
-    """Return a scenario on an ideal channel, with sinks and sources spread evenly over the nodes.
+    """Return a scenario on an ideal channel, with ``sinks`` sinks and ``sources`` sources spread evenly over the nodes.
 
-    Each source publishes in its own phase. The first sink is the first node, the last source the last node.
+    Each source publishes at its own offset within the interval. The first sink is the first node, the last source the
+    last node.
     """
     nodes = sorted(network.graph)
     subscribers, step = nodes[:: len(nodes) // sinks][:sinks], len(nodes) // sources
@@ -24,7 +25,10 @@ def scenario(network: Network, sinks: int = 1, sources: int = 10) -> Scenario:
 
 
 def one_pair(network: Network, sink: int, source: int) -> Scenario:
-    """Return a scenario of one sink and one source over 802.15.4's CSMA/CA with collisions and three retries."""
+    """Return a scenario with a single sink and a single source, whose radio has CSMA/CA, collisions and three retries.
+
+    The radio is that of 802.15.4.
+    """
     workload = [
         subscribe(at=sink, what="TEMP GE 25"),
         publish(at=source, what="TEMP IS 26", every_s=5, start_s=5),

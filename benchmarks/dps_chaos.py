@@ -2,8 +2,8 @@
 
 The nodes use UDP on the loopback interface, each with its own socket, in one process. In each round some nodes are
 killed: their sockets close without a message. Some return at once on the same port, some on another port, some after a
-round. Strangers link to a node, use up its links and disappear. The program measures the time until no node announces
-an interest of a dead node, and each node hears each other, and prints it in units of ``link_loss_s``.
+round. Strangers link to a node, use up its links and disappear. The program prints the time until no node stores an
+interest of a dead node and each node receives the publications of all others, in units of ``link_loss_s``.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _POLL_S = 0.1
 
 
 class Chaos:
-    """The nodes of a mesh, by address; ``seed`` decides what happens to them."""
+    """The nodes of a mesh, by address; ``seed`` determines which nodes fail and return, and when strangers link."""
 
     def __init__(self, seed: int, nodes: int) -> None:
         self.draw = random.Random(seed)
@@ -53,7 +53,10 @@ class Chaos:
             self.kill(address)
 
     async def start(self, listen: str = "127.0.0.1:0") -> None:
-        """Start a node without memory that requests links to some others; one of its topics is new at each start."""
+        """Start a new node on the address ``listen``, with requests of links to some other nodes.
+
+        It subscribes to the publications of all nodes, and to a topic that no earlier node had.
+        """
         self.lives += 1
         node = wb.dps_node(listen, wb.DPS(max_links=MOST_LINKS, **TIMERS))
         await node.open()
@@ -70,7 +73,10 @@ class Chaos:
             await self.request_link(address, other)
 
     async def request_link(self, address: str, other: str) -> None:
-        """Let a node request a link to another node, and again whenever the link is lost."""
+        """Let a node request a link to another node, now and whenever the link is lost.
+
+        Has no effect if the node already has MOST_LINKS links.
+        """
         if len(self.nodes[address].links) < MOST_LINKS:
             self.requested[address].add(other)
             await self.nodes[address].keep_linked(other)
@@ -81,7 +87,7 @@ class Chaos:
         del self.requested[address], self.heard[address], self.filters[address]
 
     async def connect(self) -> None:
-        """Request links until all live nodes would form one mesh, as applications do that join a network."""
+        """Request enough links to join all live nodes to one mesh, as applications do when they join a network."""
         parts = self._parts()
         for part in parts[1:]:
             await self.request_link(self.draw.choice(sorted(part)), self.draw.choice(sorted(parts[0])))
@@ -122,7 +128,7 @@ class Chaos:
         await self.connect()
 
     def let_strangers_link(self) -> None:
-        """Let one stranger, or as many as a node accepts, link to a node, subscribe and disappear."""
+        """Let strangers link to a random node, subscribe and disappear: one of them or MOST_LINKS."""
         victim = self.draw.choice(list(self.nodes.values()))
         for _ in range(self.draw.choice([1, 1, MOST_LINKS])):
             wanted = subscription_filter([f"strange/{self.draw.random()}"], victim.protocol)
@@ -135,7 +141,7 @@ class Chaos:
                 stranger.sendto(wire.encode(message), victim.address)
 
     def ghosts(self) -> list[tuple[str, str]]:
-        """Return (node, neighbor) of each link whose interests belong to no live node."""
+        """Return (node, neighbor) of each link on which a node stores interests that no live node has."""
         living = BitVector(next(iter(self.nodes.values())).protocol.filter_bits)
         for interests in self.filters.values():
             living |= interests
@@ -147,7 +153,10 @@ class Chaos:
         ]
 
     async def unheard(self) -> list[tuple[str, str]]:
-        """Let each node publish, and return (node, publisher) of each publication that a node has not received."""
+        """Let each node publish once; return (node, publisher) for each publication that a node has not received.
+
+        Publications that are still missing after _POLL_S seconds count as not received.
+        """
         for heard in self.heard.values():
             heard.clear()
         for number, (address, node) in enumerate(self.nodes.items()):
@@ -156,9 +165,9 @@ class Chaos:
         return [(address, other) for address, heard in self.heard.items() for other in self.nodes.keys() - heard]
 
     async def healed(self, within_losses: float) -> float | None:
-        """Return the time in link losses until no ghost is left and each node hears each other.
+        """Wait until no node stores interests of dead nodes and each node receives publications of every other node.
 
-        Returns None if it takes more than ``within_losses``.
+        Return the time in units of ``link_loss_s``, or None if it exceeds ``within_losses``.
         """
         began_s = time.monotonic()
         while True:
@@ -172,9 +181,9 @@ class Chaos:
 
 
 async def play(seed: int, nodes: int, rounds: int, within_losses: float = WITHIN_LOSSES) -> list[float | None]:
-    """Return the time in link losses until the mesh healed, for the start and each round.
+    """Play a mesh that starts and then suffers ``rounds`` rounds of failures; return the times until it healed.
 
-    A round that takes more than ``within_losses`` gives None.
+    The times are in units of ``link_loss_s``: of the start, then of each round; None if one exceeds ``within_losses``.
     """
     chaos = Chaos(seed, nodes)
     try:

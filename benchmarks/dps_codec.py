@@ -37,7 +37,7 @@ ALONE = 20  # publications that are routed one by one, because each pair takes m
 
 
 class Mesh:
-    """Topics as texts and as filters, as single values and as arrays."""
+    """Topics and their filters: as single values for coding one by one, and as arrays for coding all at once."""
 
     def __init__(self) -> None:
         self.published, self.subscribed = Texts.of(PUBLISHED), Texts.of(SUBSCRIBED)
@@ -49,7 +49,7 @@ class Mesh:
         self.check()
 
     def check(self) -> None:
-        """Check that both methods give the same answers."""
+        """Raise AssertionError unless coding one by one and all at once give the same filters, routes and matches."""
         assert self.vectors == [BitVector.of(publication_items(topic)) for topic in PUBLISHED[:ALONE]]
         assert self.links == [
             (vector, vector.fuzzy_hash())
@@ -62,7 +62,10 @@ class Mesh:
 
 
 def comparisons(mesh: Mesh) -> dict[str, tuple[Callable[[], int], Callable[[], int]]]:
-    """Return {name: (job one by one, job all at once)}; each job returns the number of items."""
+    """Return {name of a task: (job that does it one by one, job that does it all at once)}.
+
+    Each job returns the number of items that it has processed.
+    """
     return {
         "publication's topic to filter": (lambda: _filters(mesh), lambda: _filters_at_once(mesh)),
         "routing decision": (lambda: _routes(mesh), lambda: _routes_at_once(mesh)),
@@ -103,7 +106,10 @@ def _matches_at_once(mesh: Mesh) -> int:
 
 
 def messages() -> dict[str, Callable[[], int]]:
-    """Return {name: job} of encoding, decoding and encrypting a message a thousand times."""
+    """Return {name of an operation: job}; a job executes the operation a thousand times and returns this number.
+
+    The operations encode, decode, encrypt or decrypt a message.
+    """
     keys = KeyStore()
     keys.add_symmetric(b"key", bytes(range(32)))
     security = Security(keys, A256KW, [b"key"])
@@ -142,7 +148,10 @@ def _thousand(job: Callable[[], object]) -> Callable[[], int]:
 
 
 def report(quick: bool) -> Iterator[str]:
-    """Yield each piece of the report as soon as it is measured."""
+    """Yield the report on topics, filters and messages, in pieces of Markdown; ``quick``: measure fewer runs.
+
+    Each piece is yielded as soon as it is measured.
+    """
     runs = QUICK_RUNS if quick else RUNS
     yield NOTES
     mesh = Mesh()

@@ -106,7 +106,7 @@ def report_times(security: Security, messages: list[bytes], options: argparse.Na
 
 
 def received_s(frame: bytes, subscriptions: int = SUBSCRIPTIONS) -> float:
-    """Return the seconds that a node with this many subscriptions takes for a frame of a stranger."""
+    """Return the seconds of process time in which a node with this many subscriptions processes a stranger's frame."""
     node = node_with(subscriptions)
     forget()
     begin = time.process_time()
@@ -115,7 +115,10 @@ def received_s(frame: bytes, subscriptions: int = SUBSCRIPTIONS) -> float:
 
 
 def node_with(subscriptions: int) -> DPSNode:
-    """Return a node whose subscriptions all begin with a wildcard, so that their beginnings do not distinguish them."""
+    """Return a node with this many subscriptions, all of which begin with a wildcard.
+
+    So no subscription can be excluded by the beginning of a topic.
+    """
     node: DPSNode = DPS(filter_bits=bloom.LENGTH).make_node(1, draws.Stream(draws.make_key(1)))
     node.tells_all = False
     node.start(0)
@@ -140,7 +143,7 @@ def report_memory(security: Security, messages: list[bytes], options: argparse.N
 
 
 def memory_B(security: Security, frame: bytes) -> int:
-    """Return the peak of memory while a frame is decoded, in bytes; tracemalloc must be running."""
+    """Return the largest memory in bytes that is allocated while a frame is decoded; tracemalloc must be running."""
     forget()
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
@@ -149,7 +152,7 @@ def memory_B(security: Security, frame: bytes) -> int:
 
 
 def again_s(security: Security, frame: bytes) -> float:
-    """Decode a frame five times, and return the shortest time in seconds."""
+    """Decode a frame five times, and return the shortest process time in seconds."""
     times = []
     for _ in range(5):
         forget()
@@ -165,7 +168,11 @@ def forget() -> None:
 
 
 def outcome(security: Security, frame: bytes) -> str:
-    """Decode a frame like a node, and return the outcome: "read", "refused", "opened" or "not opened"."""
+    """Decode a frame like a node, and return the outcome.
+
+    "refused": not a valid message; "read": valid and not encrypted; "opened", "not opened": whether its encrypted part
+    can be decrypted.
+    """
     try:
         inner = coap.unwrap(frame) if frame[:1] == b"\x50" else frame
         message = dps.decode(inner)
@@ -187,7 +194,10 @@ def outcome(security: Security, frame: bytes) -> str:
 
 
 def worst(size_B: int = LARGEST_B) -> dict[str, bytes]:
-    """Return {name: message} of messages up to a size that take long: long vectors, many topics, deep nesting."""
+    """Return {name: message} of messages of at most ``size_B`` bytes that are slow to process.
+
+    They have long vectors, many topics or deep nesting.
+    """
     head, identity = bytes.fromhex("850101a301199c4202000f00"), bytes(16)
     inner = bytes.fromhex("a502000350") + identity + bytes.fromhex("040105f506")
     room = size_B - len(head) - len(inner) - 20
@@ -213,7 +223,7 @@ def worst(size_B: int = LARGEST_B) -> dict[str, bytes]:
 
 
 def damaged(messages: list[bytes], options: argparse.Namespace) -> Iterator[bytes]:
-    """Yield damaged messages, the same for the same seed."""
+    """Yield the damaged messages that the options (seed, number) specify; equal options give equal messages."""
     draw = random.Random(options.seed)
     for _ in range(options.messages):
         data = bytearray(draw.choice(messages))
@@ -267,7 +277,7 @@ DAMAGES = (_flip, _flip, _change, _cut, _end, _insert, _promise, _promise, _repe
 
 
 def real_messages() -> tuple[KeyStore, list[bytes], str]:
-    """Return the keys, messages that nodes of the C implementation sent, and their description."""
+    """Return (keys, messages that nodes of the C implementation sent, a description of them)."""
     captured = json.loads(CAPTURES.read_text(encoding="utf-8"))
     keys = KeyStore()
     for pair in captured["test_keys_A256KW"]:
@@ -276,7 +286,7 @@ def real_messages() -> tuple[KeyStore, list[bytes], str]:
 
 
 def own_messages(port: int = 40001) -> tuple[KeyStore, list[bytes], str]:
-    """Return the keys, a message of each kind from a node that listens at ``port``, and their description."""
+    """Return (keys, a message of each kind from a node that listens at ``port``, a description of them)."""
     keys = KeyStore()
     keys.add_symmetric(b"key", bytes(range(32)))
     identity = bytes(range(16))

@@ -31,7 +31,7 @@ DURATION_S = 120.0
 
 
 def scenario(side: int, filter_bits: int) -> wb.Scenario:
-    """Return the scenario on a grid of side × side nodes."""
+    """Return the scenario on a grid of ``side`` × ``side`` nodes, with filters of ``filter_bits`` bits."""
     count = side * side
     ends = [(round(k * count / (2 * ENDS)) + k * side // 7) % count for k in range(2 * ENDS)]
     settled_s = DURATION_S / 2
@@ -51,7 +51,7 @@ def played(mesh_scenario: wb.Scenario, engine: str) -> tuple[float, wb.Run]:
 
 
 def play(side: int, filter_bits: int, both: bool) -> dict[str, float]:
-    """Play a mesh on the fast engine, and on the reference engine if ``both``; return the numbers of a row.
+    """Play a mesh on the fast engine, and with ``both`` on the reference engine too; return the numbers of a table row.
 
     ``reference_s`` is None if the reference engine did not play.
     """
@@ -78,7 +78,7 @@ def play(side: int, filter_bits: int, both: bool) -> dict[str, float]:
 
 
 def report(quick: bool = False) -> Iterator[str]:
-    """Yield the table, and a note on it."""
+    """Yield the table of meshes, and a note that explains it, in Markdown; ``quick``: small meshes only."""
     rows = []
     for mesh in QUICK_MESHES if quick else MESHES:
         command = [sys.executable, __file__, "--mesh", json.dumps(mesh)]

@@ -1,12 +1,13 @@
 """DPS on radios: the cost of its links in dense neighborhoods, compared with TinyMQ, and its start with losses.
 
-dense       The testbeds of FIT IoT-LAB in Strasbourg and Lille as measured (``wb.topology.testbed``, with links of any
-            length), and ``dense``: 348 nodes, each of which hears about 60 others (`networks.dense_testbed`, another
-            network for each seed). The radio has collisions, carrier sense and three retries. Five nodes subscribe at
-            the start. Twenty others publish a reading every 10 s from minute 1 on (dense: minute 2) for 10 minutes,
-            each in its own phase. Every node takes part in the network.
+``strasbourg``, ``lille``   The testbeds of FIT IoT-LAB as measured (``wb.topology.testbed``, with links of any length).
+``dense``   348 nodes, each of which hears about 60 others (`networks.dense_testbed`, another network for each seed).
 ``forms``   A grid of 25 nodes that loses a tenth of the frames, with three retries: a corner subscribes at second 1,
             the opposite corner publishes every 5 s from second 5, 15 or 60 on, until second 120.
+
+On the first three, the radio has collisions, carrier sense and three retries. Five nodes subscribe at the start. Twenty
+others publish a reading every 10 s from minute 1 on (``dense``: minute 2) for 10 minutes, each in its own phase. Every
+node takes part in the network.
 
 ``benchmarks/dps_radio.py`` prints a row for each network, protocol and seed: the share of deliveries, frames (including
 retries), frames by kind, and the ratio to the first protocol's frames. Names of networks, ``seeds=5``, or
@@ -34,7 +35,10 @@ PROTOCOLS: dict[str, Any] = {
 
 
 def scenario(site: str, name: str, seed: int) -> wb.Scenario:
-    """Return the scenario of a dense network, with sinks and sources spread over its node numbers."""
+    """Return the scenario of a dense network, whose sinks and sources are spread over the node numbers.
+
+    ``site`` is the name of the network, ``name`` that of the protocol.
+    """
     topology = dense_testbed(seed=seed) if site == "dense" else wb.topology.testbed(site)
     nodes = sorted(topology)
     sinks = nodes[:: len(nodes) // SINKS][:SINKS]
@@ -50,7 +54,10 @@ def scenario(site: str, name: str, seed: int) -> wb.Scenario:
 
 
 def forming(start_s: int, seed: int, protocol: Any = None) -> wb.Scenario:
-    """Return the scenario of a grid whose mesh forms while a corner publishes readings, which begin at ``start_s``."""
+    """Return a scenario on a grid: one corner publishes from ``start_s`` seconds on, the opposite corner subscribes.
+
+    The DPS mesh may still form when the first readings are published. ``protocol`` None: DPS.
+    """
     workload = [
         wb.subscribe(at=0, what="TEMP GE 20", start_s=1),
         wb.publish(at=24, what="TEMP IS 25", start_s=start_s, every_s=5),
@@ -60,7 +67,7 @@ def forming(start_s: int, seed: int, protocol: Any = None) -> wb.Scenario:
 
 
 def print_forming(seeds: int) -> None:
-    """Play the grid with each start, and print the table."""
+    """Play the grid with each time of the first reading, ``seeds`` runs each, and print the table."""
     rows = []
     for start_s in (5, 15, 60):
         runs = [forming(start_s, seed).run(record="metrics").metrics for seed in range(1, seeds + 1)]

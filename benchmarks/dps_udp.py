@@ -45,7 +45,7 @@ LATE_S = 0.15, 0.27
 
 
 class Size(NamedTuple):
-    """The resident sizes of both processes after a number of publications."""
+    """The resident sizes in bytes of both processes after a number of publications."""
 
     publications: int
     publisher_B: int
@@ -58,7 +58,7 @@ def report(quick: bool) -> Iterator[str]:
 
 
 async def with_subscriber(measure, publications: int):
-    """Return ``measure(node, publications, process id)``, called while another process subscribes."""
+    """Start a process that subscribes, link a node to it, and return ``measure(node, publications, process id)``."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, __file__, "--subscriber", stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -86,7 +86,7 @@ async def round_trips(node: UDPNode, publications: int, _: int) -> str:
 
 
 async def _handler_trips(node: UDPNode, count: int) -> list[float]:
-    """Return the microseconds of ``count`` round trips to a handler, without an await."""
+    """Return the times in µs of ``count`` round trips whose acknowledgement is passed to a handler."""
     taken_us: list[float] = []
     done = asyncio.get_running_loop().create_future()
     began_s = 0.0
@@ -107,7 +107,7 @@ async def _handler_trips(node: UDPNode, count: int) -> list[float]:
 
 
 async def _coroutine_trips(node: UDPNode, count: int) -> list[float]:
-    """Return the microseconds of ``count`` round trips of ``publish`` and ``next``."""
+    """Return the times in µs of ``count`` round trips whose acknowledgement a coroutine awaits."""
     series = await node.publish("bench/a/b", b"x", acknowledge=True)
     assert await series.next(WITHIN_S) is not None
     taken_us = []
@@ -120,7 +120,7 @@ async def _coroutine_trips(node: UDPNode, count: int) -> list[float]:
 
 
 async def _rate(node: UDPNode, count: int) -> float:
-    """Return the rate of acknowledged publications per second."""
+    """Make ``count`` publications, WINDOW of them in flight, and return the acknowledged publications per second."""
     series = await node.publish("bench/a/b", b"x", acknowledge=True)
     assert await series.next(WITHIN_S) is not None
     began_s = time.perf_counter()
@@ -140,7 +140,10 @@ async def _rate(node: UDPNode, count: int) -> float:
 
 
 async def endure(node: UDPNode, publications: int, subscriber: int) -> list[Size]:
-    """Make acknowledged publications, each in a new series; return the sizes along the way."""
+    """Make acknowledged publications, each in a new series; return the sizes of both processes at regular intervals.
+
+    ``subscriber`` is the process id of the subscriber. A line is printed for each measurement.
+    """
     print("publications  publisher/MB  subscriber/MB", flush=True)
     sizes: list[Size] = []
     began_s = time.perf_counter()
@@ -159,7 +162,7 @@ async def endure(node: UDPNode, publications: int, subscriber: int) -> list[Size
 
 
 def conclude(sizes: list[Size]) -> None:
-    """Print whether the size of each process was flat over the second half."""
+    """Print for each process whether its size grew during the second half of the measurements."""
     half = sizes[len(sizes) // 2 :]
     numbers = [size.publications for size in half]
     for name, values in (
@@ -182,7 +185,10 @@ def rss_B(pid: int) -> int:
 
 
 async def late_neighbors(pairs: int) -> str:
-    """Link pairs in which one node starts late; return a sentence on pairs that do not hear each other in the end."""
+    """Link ``pairs`` pairs of nodes, in which one node starts late.
+
+    Return a sentence with the number of pairs that do not receive each other's publications in the end.
+    """
     delays_s = [LATE_S[0] + (LATE_S[1] - LATE_S[0]) * number / pairs for number in range(pairs)]
     async with AsyncExitStack() as stack:
         early = [await stack.enter_async_context(wb.dps_node(protocol=wb.DPS(**FAST))) for _ in delays_s]
@@ -214,7 +220,7 @@ async def _hear_each_other(early: UDPNode, port: int, delay_s: float) -> bool:
 
 
 async def subscriber() -> None:
-    """Acknowledge everything, until standard input ends."""
+    """Subscribe and acknowledge every publication, until standard input ends."""
     async with wb.dps_node() as node:
         await node.subscribe("bench/+/b", handler=lambda publication: publication.acknowledge(b"y"))
         print(node, flush=True)

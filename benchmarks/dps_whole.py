@@ -82,7 +82,7 @@ SHAPES = (_small_world, _torus, _cavemen, _scale_free, _wheel, _regular, _line_o
 
 
 def shape(draw: random.Random, seed: int) -> nx.DiGraph:
-    """Return the network of a seed, with shuffled nodes; successive seeds have successive shapes."""
+    """Return the network of a seed, with shuffled node numbers; successive seeds have different kinds of shapes."""
     graph = SHAPES[seed % len(SHAPES)](draw, seed)
     order = list(range(len(graph)))
     draw.shuffle(order)
@@ -90,7 +90,10 @@ def shape(draw: random.Random, seed: int) -> nx.DiGraph:
 
 
 def watched(arcs: nx.DiGraph, changes: list[Any], last_s: float, sink: int, seed: int) -> wb.Scenario:
-    """Return a scenario in which each node publishes twice, long after the last change."""
+    """Return a scenario with these changes, in which each node publishes twice, long after the last change.
+
+    ``last_s`` is the time of the last change; the node ``sink`` subscribes.
+    """
     begin_s = last_s + 260
     readings = wb.publish("all", "TEMP IS 9", start_s=begin_s, every_s=60, stop_s=begin_s + 120, stagger=True)
     workload = [wb.subscribe(at=sink, what="TEMP GE 1", start_s=1), readings, *changes]
@@ -108,7 +111,7 @@ def loops(seed: int) -> wb.Scenario:
 
 
 def late(seed: int) -> wb.Scenario:
-    """Return a scenario on a small tree, of which some nodes start late."""
+    """Return a scenario on a small tree, some of whose nodes start late."""
     draw = random.Random(seed)
     nodes = 3 + seed % 10
     arcs = to_digraph(nx.random_labeled_tree(nodes, seed=seed))
@@ -129,14 +132,14 @@ def shapes(seed: int) -> wb.Scenario:
 
 
 def joiners(seed: int) -> wb.Scenario:
-    """Return a scenario on a network of any shape, of which some nodes start late."""
+    """Return a scenario on a network of any shape, some of whose nodes start late."""
     draw = random.Random(seed)
     arcs = shape(draw, seed)
     return _coming_up(arcs, draw, draw.randint(1, len(arcs) // 3), seed)
 
 
 def off(seed: int) -> wb.Scenario:
-    """Return a scenario on a network of any shape, of which some nodes are off for a time."""
+    """Return a scenario on a network of any shape, some of whose nodes are off for a time."""
     draw = random.Random(seed)
     arcs = shape(draw, seed)
     nodes = draw.sample(range(1, len(arcs)), draw.randint(1, len(arcs) // 3))
@@ -150,7 +153,7 @@ def off(seed: int) -> wb.Scenario:
 
 
 def deaths(seed: int) -> wb.Scenario:
-    """Return a scenario on a network of any shape, of which a fifth of the nodes die for good within two minutes."""
+    """Return a scenario on a network of any shape, a fifth of whose nodes die for good within two minutes."""
     draw = random.Random(seed)
     arcs = shape(draw, seed)
     nodes = draw.sample(range(1, len(arcs)), len(arcs) // 5)
@@ -201,7 +204,10 @@ SETS = {
 
 
 class Outcome(NamedTuple):
-    """The outcome of a network; ``whole_s``: seconds from the last change until it is whole, None if it stays apart."""
+    """The outcome of a network.
+
+    ``whole_s`` is the time in s from the last change until it is whole, None if it never is.
+    """
 
     seed: int
     nodes: int
@@ -211,7 +217,7 @@ class Outcome(NamedTuple):
 
 
 def play(scenario: wb.Scenario, engine: str = "fast") -> Outcome:
-    """Run a scenario, and determine when its mesh is whole."""
+    """Run a scenario, and return its outcome: when its mesh is whole, the numbers of missed readings and of frames."""
     run = scenario.run(engine=engine)
     trace = run.trace.select(["time_us", "node", "event", "peer", "detail"]).to_pandas()
     frames = int((trace.event == "sent").sum())
@@ -256,7 +262,7 @@ def whole_s(live: nx.Graph, changed_us: int, trace: Any) -> float | None:
 
 
 def report(name: str, outcomes: list[Outcome]) -> list[str]:
-    """Return the row of a set."""
+    """Return the table row of the set of networks called ``name``."""
     times = sorted(outcome.whole_s for outcome in outcomes if outcome.whole_s is not None)
     apart = len(outcomes) - len(times)
     return [
@@ -276,7 +282,10 @@ HEADER = ["set", "networks", "apart", "readings missed", "median s", "95 % s", "
 
 
 def outcomes_of(name: str, first: int, networks: int | None, engine: str) -> Iterator[Outcome]:
-    """Play the networks of a set, and yield their outcomes."""
+    """Play the networks of the set called ``name``, and yield their outcomes.
+
+    ``first`` is the first seed; ``networks`` is their number, None: the set's default.
+    """
     count = SETS[name].networks if networks is None else networks
     for seed in range(first, first + count):
         yield play(SETS[name].scenario(seed), engine)

@@ -18,7 +18,7 @@ RECEPTIONS = 12_000_000
 
 
 def grid(side: int):
-    """Return a grid of side × side nodes, 5 m apart, as arrays."""
+    """Return a grid of side × side nodes, 5 m apart, as a network of arrays for the fast engine."""
     import numpy as np
 
     from workbench.sim.fast import network
@@ -31,9 +31,9 @@ def grid(side: int):
 
 
 def play(side: int) -> dict[str, float]:
-    """Play floods from the middle of a grid for about RECEPTIONS receptions; return the numbers of a row.
+    """Play floods from the middle of a grid for about RECEPTIONS receptions; return the numbers of a table row.
 
-    ``ns`` is the time of a reception, ``MB`` the peak of memory.
+    ``ns`` is the process time per reception in ns, ``MB`` the peak of memory.
     """
     from workbench import Flooding, publish
     from workbench.sim import fast
@@ -58,7 +58,7 @@ def play(side: int) -> dict[str, float]:
 
 
 def report() -> Iterator[str]:
-    """Yield the table."""
+    """Yield the table of floods in pieces of Markdown."""
     played = []
     for side in SIDES:
         process = subprocess.run([sys.executable, __file__, str(side)], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ SOURCE, MODULE = "flood_ns3_graph.cc", "ns3-network"
 
 
 def flood(network: Network, floods: int) -> Timed:
-    """Play the flood from node 0; return the number of frames received, and the process time."""
+    """Play ``floods`` floods from node 0 in ns-3; return the number of frames received, and the process time."""
     program = ns3.program(SOURCE, MODULE)
     return ns3.run(program, network_file(network), floods, *JITTER_S, AIRTIME_S, FRAME_B)
 

@@ -18,7 +18,10 @@ SOURCE, MODULE = "flood_ns3_lrwpan.cc", "ns3-lr-wpan"
 
 
 def flood(network: Network, floods: int) -> Timed:
-    """Play the flood from node 0; return the number of frames the application received, and the process time."""
+    """Play ``floods`` floods from node 0 in ns-3; return the number of frames received, and the process time.
+
+    Only frames that reach the application count as received.
+    """
     program = ns3.program(SOURCE, MODULE)
     return ns3.run(program, network_file(network), floods, *JITTER_S, FRAME_B)
 

@@ -1,7 +1,7 @@
 """The flood in plain C (flood_plain.c, built with gcc -O2): a lower bound for the cost of the algorithm.
 
 Each transmission is an event in a binary heap over (time, counter); jitter and airtime are those of the workbench's
-radio. It has neither frames nor protocol nodes, energy or a record. It gets the network as CSR arrays and runs in this
+radio. It lacks frames, protocol nodes, energy and a record. It gets the network as CSR arrays and runs in this
 process.
 """
 
@@ -24,7 +24,7 @@ def _library() -> ctypes.CDLL:
 
 
 def absent() -> str:
-    """Return why plain C cannot run, or ""."""
+    """Return the reason why plain C cannot run, or ""."""
     try:
         _library()
     except Absent as reason:
@@ -33,7 +33,7 @@ def absent() -> str:
 
 
 def flood(network: Network, floods: int, source: int = 0) -> int:
-    """Play the flood, and return the number of frames received."""
+    """Play ``floods`` floods from the node ``source``, and return the number of frames received."""
     times_us = [round(seconds * 1e6) for seconds in (*JITTER_S, AIRTIME_S)]
     nodes = len(network.neighbors)
     received = _library().flood(nodes, network.starts, network.targets, floods, source, *times_us)

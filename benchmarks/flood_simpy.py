@@ -13,7 +13,7 @@ from networks import AIRTIME_S, JITTER_S, Network
 
 
 def flood(network: Network, floods: int, source: int = 0) -> int:
-    """Play the flood, and return the number of frames received."""
+    """Play ``floods`` floods from the node ``source``, and return the number of frames received."""
     neighbors = network.neighbors
     environment = simpy.Environment()
     inboxes = [simpy.Store(environment) for _ in neighbors]

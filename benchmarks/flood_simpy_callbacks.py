@@ -1,7 +1,7 @@
 """The flood in SimPy without processes: a Timeout with a callback per transmission, whose receivers are plain calls.
 
-Its granularity is that of the workbench, an event per transmission, but it has neither frames nor a radio, protocol
-nodes or a record. The difference to the workbench is their cost.
+Its granularity is that of the workbench, an event per transmission, but it lacks frames, a radio, protocol nodes
+and a record. The workbench takes more time because of these parts.
 """
 
 import random
@@ -12,7 +12,7 @@ from networks import AIRTIME_S, JITTER_S, Network
 
 
 def flood(network: Network, floods: int, source: int = 0) -> int:
-    """Play the flood, and return the number of frames received."""
+    """Play ``floods`` floods from the node ``source``, and return the number of frames received."""
     neighbors = network.neighbors
     environment = simpy.Environment()
     known = [set() for _ in neighbors]

@@ -19,7 +19,10 @@ _CSMA = "3 a transmission, or more", "CSMA/CA, collisions, half duplex, frames, 
 
 
 def scenario(network: Network, floods: int, source: int = 0, radio: Radio | None = None) -> Scenario:
-    """Return the flood as a scenario."""
+    """Return a scenario in which the node ``source`` floods a publication each second, ``floods`` times.
+
+    ``radio`` None: `Radio` with its defaults.
+    """
     workload = [publish(at=source, what="TEMP IS 26", every_s=1)]
     return Scenario(network.graph, Flooding(), workload, radio or Radio(), duration_s=floods)
 
@@ -30,7 +33,7 @@ def receptions(scenario: Scenario, record: str = "metrics", engine: str = "refer
 
 
 def refusal(scenario: Scenario) -> str:
-    """Return why the fast engine refuses a scenario, or ""."""
+    """Return the reason why the fast engine refuses a scenario, or ""."""
     try:
         scenario.run(engine="fast", record="metrics")
     except ScenarioError as reason:

@@ -48,7 +48,7 @@ class Simulator(wsp.Simulator):
 
 
 def flood(network: Network, floods: int, source: int = 0) -> int:
-    """Play the flood, and return the number of frames received."""
+    """Play ``floods`` floods from the node ``source``, and return the number of frames received."""
     simulator = Simulator(until=floods + 60, timescale=0)
     simulator.received, simulator.floods, simulator.draw = 0, floods, random.Random(7)
     positions = [network.graph.nodes[node]["pos"] for node in sorted(network.graph)]

@@ -62,7 +62,7 @@ def main() -> None:
 
 
 async def over_a_socket(frames: int, seed: int) -> str:
-    """Send datagrams from several senders to a node on loopback; return a sentence on its state afterwards."""
+    """Send ``frames`` mutated datagrams to a DPS node on loopback; return a sentence on the node's state afterwards."""
     choose = random.Random(seed)
     failures: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
@@ -91,7 +91,7 @@ async def over_a_socket(frames: int, seed: int) -> str:
 
 
 def messages_from(port: int) -> list[bytes]:
-    """Return a message of each kind, as a node at that port sends it."""
+    """Return a DPS message of each kind, as a node that listens at ``port`` would send it."""
     return own_messages(port)[1]
 
 

@@ -15,9 +15,10 @@ Times are medians in milliseconds, in JupyterLab, with the fast twin's machine c
     worked    the process time of the kernel in that part
     wire      part of *all*: from the key to the kernel, and from the kernel to the player
     browser   part of *all*: from the payload to the screen
-    run, glance, preview      process times of the kernel's steps, for the same scenario in a cell
-    metrics, see, pack        process times of the steps after the picture
-    payload, rest             MB of columns, of the picture and of the whole run
+    run, glance, preview      process times of the kernel's steps before the picture, for the same scenario in a cell:
+                              the run, the layers of a preview, and the payload of the preview
+    metrics, see, pack        process times of its steps after the picture: the metrics, all layers, and their payload
+    payload, rest             MB of the payload of the first picture, and of that of the whole run
     late      moves that were not on the screen after ten seconds
 
 Theory of operation
@@ -172,7 +173,7 @@ COUNTED = {"Documents": "documents", "Nodes": "nodes", "JSEventListeners": "list
 
 
 def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -> list[float]:
-    """Measure slider moves, and return a row of the table."""
+    """Measure moves of the slider for a protocol and a number of nodes, and return a row of the table."""
     setup = SETUP.replace("{protocol!r}", repr(protocol)).replace("{nodes}", str(nodes))
     notebook = jupyter.notebook(chromium, [setup, PARTS], f"{protocol}{nodes}.ipynb")
     notebook.page.set_default_timeout(300_000)
@@ -200,9 +201,9 @@ def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -
 
 
 def _moves(hand: Any, rounds: int) -> tuple[list[tuple[int, float, float, float, float]], int]:
-    """Move the slider; return the marks of each move, and the number of late moves.
+    """Move the slider ``rounds`` + 1 times; return the moves that were not late, and the number of late moves.
 
-    Marks are the seed and the times of the move, the payload, the picture and the whole run.
+    A move is (seed, time of the move, of the payload's arrival, of the painted picture, of the whole run), in ms.
     """
     hand.tab("Radio and time")
     handle = seed_slider(hand)
@@ -230,7 +231,7 @@ def seed_slider(hand: Any) -> Any:
 
 
 def table_of_times(chromium: Any, options: argparse.Namespace) -> None:
-    """Print a line for each protocol and size."""
+    """Measure each protocol and size, and print a line for each."""
     names = ["all", "best", "whole", "kernel", "worked", "wire", "browser"]
     names += ["run", "glance", "preview", "metrics", "see", "pack", "payload", "rest", "late"]
     print(f"| protocol | nodes | {' | '.join(names)} |\n|---|--:|{'--:|' * len(names)}")
@@ -246,7 +247,10 @@ def table_of_times(chromium: Any, options: argparse.Namespace) -> None:
 
 
 def leaks(chromium: Any, rounds: int) -> None:
-    """Print counts after ten rounds and after all: of slider moves, and of re-runs of cells with and without a lab."""
+    """Print the numbers of objects after ten rounds and after all, to reveal leaks.
+
+    Rounds are slider moves, and re-runs of cells with and without a lab.
+    """
     with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter:
         notebook = jupyter.notebook(chromium, [LEFT, "wb.lab()", "1"])
         hand = Hand(notebook.page)
@@ -281,7 +285,7 @@ def leaks(chromium: Any, rounds: int) -> None:
 
 
 def left(notebook: Any, folder: Path) -> dict[str, float]:
-    """Return the counts of objects in the kernel and in the browser."""
+    """Return {kind of object: number of objects} in the kernel and in the browser, after a garbage collection."""
     (folder / "request").touch()
     while not (folder / "counts").exists():
         notebook.page.wait_for_timeout(100)

@@ -17,7 +17,7 @@ LIBRARIES = ("galois", "numba", "numpy", "pyarrow", "simpy", "wsnsimpy")
 
 
 def machine() -> str:
-    """Return two lines that describe the machine and the versions."""
+    """Return two lines of text: the machine, and the versions of programs and libraries."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return (
         f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, {datetime.date.today()}.\n"

@@ -17,13 +17,16 @@ NS2_HEADER = ["contender", "runs", "receptions", "delivered", "ms", "ours / it"]
 
 
 def _engines(scenario: Scenario) -> tuple[tuple[str, ...], list[str]]:
-    """Return the engines that play a scenario, and a line for each that does not; this also loads compiled code."""
+    """Return (engines that play a scenario, a line with the reason for each engine that does not).
+
+    This also loads the fast engine's compiled code.
+    """
     reason = refusal(scenario)
     return (ENGINES[1:], [f"workbench, fast is skipped: {reason}"]) if reason else (ENGINES, [])
 
 
 def measure_engines(network: Network, sinks: int, sources: int, repetitions: int) -> tuple[list[list[str]], list[str]]:
-    """Return (a row for each engine, a line for each engine that is skipped)."""
+    """Measure diffusion on each engine; return (table rows of the engines, a line for each engine that is skipped)."""
     scenario = diffusion_workbench.scenario(network, sinks, sources)
     engines, skipped = _engines(scenario)
     jobs = {engine: partial(receptions, scenario, engine=engine) for engine in engines}
@@ -38,9 +41,10 @@ def measure_engines(network: Network, sinks: int, sources: int, repetitions: int
 
 
 def measure_ns2(network: Network, repetitions: int) -> tuple[list[list[str]], list[str]]:
-    """Return (a row for each engine, and for ns-2 with and without making its nodes; a line for each that is skipped).
+    """Measure diffusion on each engine and in ns-2; return (table rows, a line for each engine that is skipped).
 
-    The first node is the sink, the last node the source. The radios have carrier sense and collisions.
+    ns-2 has two rows, with and without the time for making its nodes. The first node is the sink, the last node the
+    source. The radios have carrier sense and collisions.
     """
     pair = 0, len(network.neighbors) - 1
     scenario = diffusion_workbench.one_pair(network, *pair)

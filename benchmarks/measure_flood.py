@@ -21,7 +21,10 @@ CSMA_PEERS = (("flood_ns3_lrwpan", "NS3_LRWPAN"),)
 
 
 def _present(ours: Sequence[Contender], peers: Sequence[tuple[str, str]]) -> tuple[list[Contender], list[str]]:
-    """Return (the contenders that can run here, a line for each that cannot)."""
+    """Return (the contenders that can run here, a line with the reason for each that cannot).
+
+    ``peers`` are (module, name of the contender in it) of other simulators.
+    """
     contenders, lines = list(ours), []
     for module, name in peers:
         try:
@@ -46,9 +49,10 @@ def csma() -> tuple[list[Contender], list[str]]:
 def measure(
     network: Network, contenders: Sequence[Contender], repetitions: int, quick: bool = False, all_hear: bool = True
 ) -> list[list[str]]:
-    """Return a row for each contender; the last column compares it with the first contender, which is ours.
+    """Measure a flood in each contender and return a table row for each.
 
-    With ``all_hear``, a contender with other receptions than floods x arcs raises AssertionError: it does other work.
+    The last column is the ratio to the first contender, the workbench. With ``all_hear``, raises AssertionError if a
+    contender has another number of receptions than floods x arcs, because it then does other work.
     """
     floods = {contender.name: contender.floods(network, quick) for contender in contenders}
     jobs = {contender.name: contender.prepare(network, floods[contender.name]) for contender in contenders}
@@ -70,6 +74,6 @@ def _rate(result) -> float:
 
 
 def granularity(contenders: Sequence[Contender]) -> str:
-    """Return a table of the events and the model of each contender."""
+    """Return a table with what each contender counts as one event, and which parts of a radio it models."""
     rows = [[contender.name, contender.event, contender.models] for contender in contenders]
     return table(["contender", "one event is", "modelled"], rows)

@@ -3,8 +3,9 @@
 The program measures `run.metrics` of runs with and without a trace, for each protocol and size of a network. It also
 measures the rate at which a run converts its rows into an Arrow table. Numbers are medians of process times, each of a
 new run, so that nothing is cached; an untimed first run loads the machine code. The table of a run is made before its
-metrics are timed. Then follow the times of the accounts of a run on 400 nodes (`why_not_oracle.py` checks these
-accounts), and their ratio to the time of the run itself.
+metrics are timed. Then a run on 400 nodes is explained: an account of each expected reading states why it was or was
+not delivered (`why_not_oracle.py` checks the accounts). The program prints the time that all accounts take, and its
+ratio to the time of the run itself.
 """
 
 import argparse
@@ -25,7 +26,7 @@ HEADER = ["protocol", "nodes", "rows", "million rows/s", "metrics, ms", "rows ke
 
 
 def _workload(graph, every_s: float, begins_s: float = 0.0, stop_s: float | None = None) -> list:
-    """Return a workload of three sinks and a dozen sources."""
+    """Return a workload with three sinks and a dozen sources, each of which publishes every ``every_s`` seconds."""
     nodes = sorted(graph)
     sinks = [nodes[0], nodes[len(nodes) // 2], nodes[-2]]
     sources = nodes[5 :: max(1, len(nodes) // 12)][:12]
@@ -54,13 +55,16 @@ SCENARIOS: dict[str, Callable] = {
 
 
 def network(nodes: int):
-    """Return a disc graph with the density of 1,500 nodes on 500 x 200 m."""
+    """Return a random disc graph of ``nodes`` nodes with the density of 1,500 nodes on 500 m x 200 m."""
     scale = (nodes / 1_500) ** 0.5
     return wb.topology.disc(nodes, 500 * scale, 200 * scale, radius_m=20, seed=1)
 
 
 def measured(scenario: wb.Scenario, record: str) -> tuple[int, float, float]:
-    """Return (rows, rows a second into their table, seconds of `run.metrics`) of a scenario."""
+    """Return (rows of the trace, rows per second converted to a table, seconds of `run.metrics`) for a scenario.
+
+    ``record`` is what the run records: "trace" or "metrics".
+    """
     scenario.run("fast", record)
     tables, metrics = [], []
     for _ in range(RUNS):
@@ -75,7 +79,7 @@ def measured(scenario: wb.Scenario, record: str) -> tuple[int, float, float]:
 
 
 def report(quick: bool, protocols: tuple[str, ...] = tuple(SCENARIOS)) -> Iterator[str]:
-    """Yield each piece of the report as soon as it is measured."""
+    """Yield the report on metrics in pieces of Markdown, each as soon as it is measured; ``quick``: fewer networks."""
     yield NOTES
     graphs = [network(nodes) for nodes in (QUICK_SIZES if quick else SIZES)]
     rows = []
@@ -98,7 +102,7 @@ def report(quick: bool, protocols: tuple[str, ...] = tuple(SCENARIOS)) -> Iterat
 
 
 def accounted(name: str) -> list[str]:
-    """Return the row of a protocol: the time of `accounts`, compared with the run itself."""
+    """Return the table row of a protocol: the time to explain each reading's fate, compared with the run itself."""
     graph = wb.topology.grid(20, 20)
     ideal = SCENARIOS[name](graph)
     radio = wb.Radio(loss=0.2)

@@ -40,7 +40,7 @@ def networks(nodes: int) -> dict[str, Any]:
 
 
 def protocols(nodes: int) -> dict[str, tuple[Any, list[Any]]]:
-    """Return (protocol, workload) by name."""
+    """Return {name: (protocol, workload)}."""
     sources = list(range(0, nodes, nodes // 10))
     readings = [wb.publish(sources, "TEMP IS 26", every_s=1, stagger=True)]
     sinks = [wb.subscribe([0, nodes // 2], "TEMP GE 20")]
@@ -48,7 +48,10 @@ def protocols(nodes: int) -> dict[str, tuple[Any, list[Any]]]:
 
 
 def measure(scenario: wb.Scenario, rounds: int) -> list[str]:
-    """Return the cells of a row, without the names of network and protocol."""
+    """Measure a scenario without movement, and with all nodes moving; return the cells of its table row.
+
+    The cells with the names of network and protocol are not included.
+    """
     moving = scenario.replace(workload=[*scenario.workload, wb.move("all", wb.mobility.RandomWaypoint())])
     columns: dict[str, list[float]] = {"still": [], "preparation": [], "run": []}
     for number in range(rounds + 1):  # The first round loads the machine code, and is not counted.

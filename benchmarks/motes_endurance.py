@@ -4,9 +4,9 @@
 
 It is a live run of TinyDiffusion on a grid: two sinks, and a reading every two seconds at each of a fifth of the nodes.
 Every 30 s it prints the memory of this process and of the motes' process, and the motes' heaps after a garbage
-collection. In the end a line is fitted to the second half of each column. It gives the growth in ten minutes, which is
-flat if it is below 5 % of the first value of that half. This process stores the run's trace, so it grows with the rows;
-its growth per row is also printed.
+collection. In the end a line is fitted to the second half of each column. Its slope is printed as growth in ten
+minutes. Memory is flat if this growth is below 5 % of the first value of that half. This process stores the run's
+trace, so it grows with the rows; its growth per row is also printed.
 """
 
 import argparse
@@ -26,7 +26,7 @@ FLAT = 0.05  # growth in ten minutes, as a share
 
 
 class Sizes(NamedTuple):
-    """The sizes at a time of the run, in bytes."""
+    """The memory sizes in bytes at one time of the run."""
 
     time_s: float
     rows: int
@@ -115,7 +115,7 @@ def show(sizes: Sizes) -> None:
 
 
 def conclude(samples: list[Sizes]) -> None:
-    """Print whether each size was flat over the second half."""
+    """Print for each size whether it grew during the second half of the samples."""
     half = samples[len(samples) // 2 :]
     if len(half) < 3:
         print("too few looks to tell whether memory is flat: give it more minutes, or look more often")

@@ -17,25 +17,25 @@ LONGEST_S = 600
 
 
 class Absent(Exception):
-    """The error that a tool of a contender is missing on this machine."""
+    """The error that a program or library that a contender needs is missing on this machine."""
 
 
 @lru_cache
 def scratch() -> Path:
-    """Create the temporary folder at the first call, and return it."""
+    """Return the temporary folder of built files; the first call creates it."""
     folder = Path(tempfile.mkdtemp(prefix="workbench-benchmarks-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def need(command: str, package: str) -> None:
-    """Raise Absent unless the command is installed."""
+    """Raise Absent, with the name of Debian's ``package``, unless the command is installed."""
     if shutil.which(command) is None:
         raise Absent(f"{command} is missing; Debian has it in {package}")
 
 
 def output(*command: object, seconds: float = LONGEST_S) -> str:
-    """Run a command and return its output; raise Absent with its message if it fails."""
+    """Run a command and return its output. Raises Absent, with the command's message, if it fails or takes too long."""
     words = [str(word) for word in command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
     if done.returncode != 0:
@@ -47,7 +47,10 @@ def output(*command: object, seconds: float = LONGEST_S) -> str:
 
 @lru_cache
 def built(source: str, compiler: str = "gcc", flags: tuple[str, ...] = (), libraries: tuple[str, ...] = ()) -> Path:
-    """Build a program or shared object from a file with -O2, and return its path; raise Absent if that fails."""
+    """Compile the file ``source`` with -O2 to a program or shared object, and return its path.
+
+    Raises Absent on failure.
+    """
     need(compiler, compiler)
     target = scratch() / source.replace(".", "_")
     output(compiler, "-O2", *flags, "-o", target, HERE / source, *libraries)

@@ -21,7 +21,7 @@ JITTER_S = tuple(ms / 1000 for ms in Radio().jitter_ms)
 
 
 class Network:
-    """A topology whose nodes are 0, 1, 2, ..., its neighbor lists, and the range that links those neighbors."""
+    """A topology whose nodes are 0, 1, 2, ..., with its neighbor lists; ``range_m`` is the radio range in m."""
 
     def __init__(self, name: str, graph: Any, range_m: float):
         self.name = name
@@ -40,7 +40,10 @@ class Network:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """CSR: the neighbors of i are ``targets[starts[i]:starts[i + 1]]``."""
+        """The offsets of a CSR adjacency (compressed sparse rows), one more than there are nodes.
+
+        The neighbors of node i are ``targets[starts[i]:starts[i + 1]]``.
+        """
         return np.concatenate(([0], np.cumsum([len(neighbors) for neighbors in self.neighbors]))).astype(np.int64)
 
     @cached_property
@@ -66,7 +69,7 @@ def small_disc() -> Network:
 
 
 def dense_testbed(nodes: int = 348, seed: int = 1) -> nx.DiGraph:
-    """Return a network like a dense testbed: some 60 neighbors a node, delivery ratios from .1 to 1, asymmetric.
+    """Return a network like a dense testbed: about 60 neighbors a node, delivery ratios from 0.1 to 1.
 
     Nodes are uniform in a rectangle of fixed density. Shadowing differs between links and between their directions.
     Each receiver also has its own noise, which loses up to a third of the frames.

@@ -20,7 +20,10 @@ def version() -> str:
 
 
 def program(source: str, module: str) -> Path:
-    """Build a program and return its path; raise Absent if ns-3 or a compiler is missing."""
+    """Build the ns-3 program in the file ``source`` and return its path; ``module`` is the ns-3 library that it needs.
+
+    Raises Absent if ns-3 or a compiler is missing.
+    """
     version()
     # Debian's flags contain "-I/usr;" and static names of libraries that ns-3's libraries link themselves.
     includes = tuple(flag for flag in output("pkg-config", "--cflags", module).split() if ";" not in flag)
@@ -29,7 +32,7 @@ def program(source: str, module: str) -> Path:
 
 
 def absent(source: str, module: str) -> str:
-    """Return why a program cannot be built, or ""."""
+    """Return the reason why `program` cannot build a program, or ""."""
     try:
         program(source, module)
     except Absent as reason:

@@ -1,4 +1,4 @@
-"""The peak of the resident memory of processes on Linux; pages that processes share count for each."""
+"""Measurement of the peak of resident memory of processes on Linux; shared pages count for each process."""
 
 import contextlib
 import os
@@ -10,7 +10,10 @@ _PAGE_B = os.sysconf("SC_PAGE_SIZE")
 
 
 def peak_MB() -> float:
-    """Return the peak of this process in MB; getrusage would include the process that started it."""
+    """Return the peak of this process's resident memory in MB.
+
+    Unlike getrusage, this excludes the process that started it.
+    """
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e6
@@ -31,7 +34,7 @@ class Peak:
             self._sample()
 
     def _sample(self) -> None:
-        self._most_B = max(self._most_B, sum(_resident_B(pid) for pid in _family(self._pid)))
+        self._most_B = max(self._most_B, sum(_resident_B(pid) for pid in family_of(self._pid)))
 
     def stop_MB(self) -> float:
         """Stop sampling, and return the peak in MB."""
@@ -41,7 +44,8 @@ class Peak:
         return self._most_B / 1e6
 
 
-def _family(pid: int) -> list[int]:
+def family_of(pid: int) -> list[int]:
+    """Return the ids of a process and its descendants."""
     parents: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

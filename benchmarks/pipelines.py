@@ -43,7 +43,10 @@ def flood(seconds: float = 50.0) -> wb.Scenario:
 
 
 def make(folder: Path, rows: int, base: pa.Table) -> int:
-    """Write runs of `RUN_ROWS` rows into Parquet files, as a sweep does; return the number of runs."""
+    """Write ``rows`` rows of runs into Parquet files, as a sweep does; return the number of runs.
+
+    Each run has the rows of ``base``, a trace of `RUN_ROWS` rows, with renumbered nodes.
+    """
     runs = rows // len(base)
     hashes = sorted(f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}" for number in range(1, runs + 1))
     for first in range(0, runs, RUNS_A_FILE):
@@ -54,7 +57,7 @@ def make(folder: Path, rows: int, base: pa.Table) -> int:
 
 
 def _renumbered(base: pa.Table, seed: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a trace with its nodes renumbered."""
+    """Yield the batches of the trace ``base`` with its nodes renumbered at random."""
     order = np.append(np.random.default_rng(seed).permutation(144), -1).astype(np.int32)
     for batch in base.to_batches(stored_traces.ROWS_IN_GROUP):
         columns = {name: batch.column(name) for name in batch.schema.names}
@@ -67,7 +70,10 @@ def _renumbered(base: pa.Table, seed: int) -> Iterator[pa.RecordBatch]:
 
 
 def ask(engine: str, folder: str) -> None:
-    """Run the query, and print its times, its memory and a checksum."""
+    """Run the query on the traces in ``folder`` with an engine, "spark" or "duckdb".
+
+    Print times, memory and a checksum as JSON.
+    """
     most = Peak(os.getpid())
     begin = time.perf_counter()
     if engine == "spark":
@@ -91,7 +97,10 @@ def ask(engine: str, folder: str) -> None:
 
 
 def traces(folder: Path, is_quick: bool) -> str:
-    """Query with both engines over a tenth and over all rows, check the answers, and return the table."""
+    """Query traces with DuckDB and Spark, over a tenth of the rows and over all; return the table.
+
+    The answers are checked. ``is_quick``: use a tenth of the rows in both cases.
+    """
     base = flood().run(engine="reference").trace.slice(0, RUN_ROWS)
     sent = base.column("event").to_pylist().count("sent")
     lines, before = [], {}
@@ -127,7 +136,10 @@ def _query(engine: str, folder: Path) -> dict[str, float]:
 
 
 def keep(folder: Path, is_quick: bool) -> str:
-    """Run a sweep in this process on the reference engine, without and with traces, and return the table."""
+    """Run a sweep in this process on the reference engine, without and with storing traces.
+
+    Return a table of the times, rows and sizes.
+    """
     seeds, lines = range(4 if is_quick else 16), []
     flood(1).run(engine="reference")  # loads the modules of a run
     for record in ("metrics", "trace"):

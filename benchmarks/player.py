@@ -10,8 +10,8 @@ Columns, medians in milliseconds unless stated otherwise
     payload   KB of columns that a feed sends
 
 Theory of operation
-    The kernel prints the time at which a call began; the page returns the time of painting. Both share a clock. A
-    painting counts from the browser's next picture after it, so only visible pictures are counted.
+    The kernel prints the time at which a call began; the page returns the time of painting. Both share a clock. The
+    page waits for the browser's next frame after a painting, so a picture counts only if it becomes visible.
 """
 
 from __future__ import annotations
@@ -104,12 +104,12 @@ SPEED = """
 
 
 def printed_numbers(notebook, cell):
-    """Return the numbers that a cell has printed between two @ signs."""
+    """Return the numbers that a cell of a notebook has printed between two @ signs."""
     return [float(number) for number in notebook.output(cell).split("@")[-2].split()]
 
 
 def measure(jupyter, chromium, protocol, nodes, rounds):
-    """Measure a protocol at a size, and return a row of the table."""
+    """Measure the player of a protocol on ``nodes`` nodes, and return a row of the table."""
     names = {"protocol": protocol, "nodes": nodes}
     cells = [SETUP.format(**names), SHOW.format(**names), VIEW, FEED.format(**names)]
     notebook = jupyter.notebook(chromium, cells, f"{protocol}{nodes}.ipynb")

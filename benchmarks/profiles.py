@@ -10,7 +10,10 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def by_function(job: Callable[[], object], top: int = 12) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-    """Return (modules, functions) with their shares of the time, largest first; at most ``top`` functions."""
+    """Profile a job; return (shares of modules, shares of functions) of its time, each [(name, share)], largest first.
+
+    There are at most ``top`` functions. Time in called functions does not count for their caller.
+    """
     profile = cProfile.Profile()
     profile.runcall(job)
     functions: Counter = Counter()

@@ -36,7 +36,7 @@ def scenario(protocol: Any, radio: wb.Radio) -> wb.Scenario:
 
 
 def measure(played: wb.Scenario) -> tuple[float, float]:
-    """Return the process time in s of a run that records metrics only, and the number of its frames."""
+    """Run a scenario on the fast engine without a trace, and return (process time in s, number of frames)."""
     start = time.process_time()
     run = played.run(engine="fast", record="metrics")
     return time.process_time() - start, run.metrics["transmissions"]

@@ -11,9 +11,9 @@ Parts
     metrics    the costs of metrics and Arrow tables of runs, by protocol and size of the network
     profile    the distribution of the time of the reference engine's flood
 
-All floods play the same topologies. Times are medians of interleaved runs of process time. Each includes everything
+All floods play the same topologies. Times are process times, medians of interleaved runs. Each includes everything
 from the topology to the last reception, also the creation of nodes and events. A peer that is not installed is skipped
-with a line. ``--write`` also writes benchmarks/RESULTS.md, of all parts.
+with a line. ``--write`` also writes benchmarks/RESULTS.md; it cannot be combined with names of parts.
 """
 
 import argparse
@@ -39,7 +39,10 @@ RUNS, QUICK_RUNS = 5, 3
 
 
 def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
-    """Measure these parts, and yield each piece of the report as soon as it is measured."""
+    """Measure these parts; yield the report in pieces of Markdown, each as soon as it is measured.
+
+    ``quick``: make fewer and smaller measurements.
+    """
     runs = QUICK_RUNS if quick else RUNS
     yield f"# Benchmarks\n\n{machine()}\n\n{NOTES.format(runs=runs)}"
     if "flood" in parts:
@@ -108,11 +111,11 @@ def _profile(network: Network) -> str:
     return (
         f"## Where the time of the reference engine's flood goes: {network.name}, metrics alone\n\n"
         "cProfile's own time, which makes calls look dearer than they are.\n\n"
-        f"{_shares('module', modules)}\n\n{_shares('function', functions)}\n"
+        f"{_table_of_shares('module', modules)}\n\n{_table_of_shares('function', functions)}\n"
     )
 
 
-def _shares(title: str, entries: list[tuple[str, float]]) -> str:
+def _table_of_shares(title: str, entries: list[tuple[str, float]]) -> str:
     return table([title, "% of the time"], [[name, f"{100 * share:.1f}"] for name, share in entries])
 
 

@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
-    """Yield the selected cases; cases that need missing data sets are skipped and counted."""
+    """Yield the cases that the options select; skip cases that need missing data sets, and print their number."""
     if options.seed is not None:
         yield _draw_case(options.seed, options)
         return
@@ -81,7 +81,7 @@ def _draw_case(seed: int, options: argparse.Namespace) -> Case:
 
 
 def arguments(options: argparse.Namespace) -> str:
-    """Return the arguments with which a seed gives the same case."""
+    """Return the command-line arguments, without the seed, with which a seed gives the same case again."""
     names = "protocol", "links", "length", "shape", "change"
     chosen = " ".join(f"--{name} {value}" for name in names for value in getattr(options, name) or ())
     return f"--shapes {chosen}" if options.shapes else chosen
@@ -96,7 +96,10 @@ def play(case: Case, engine: str) -> Verdict:
 
 
 def report(verdicts: dict[tuple[str, str], list[Verdict]]) -> str:
-    """Return the table of sums, and of the longest times to a whole mesh and to the first delivery after an outage."""
+    """Return a table with a row for each (protocol, links): sums of the verdicts, and the longest times.
+
+    The times are those until a mesh is whole, and until the first delivery after an outage.
+    """
     rows = []
     for (protocol, links), group in sorted(verdicts.items()):
         sums = [f"{sum(column):,}" for column in list(zip(*group, strict=True))[:-2]]

@@ -25,7 +25,7 @@ SMALLEST, LARGEST = 5, 20  # nodes
 
 
 class Case(NamedTuple):
-    """A scenario, and the properties from which it was drawn."""
+    """A case: a random scenario, its seed, and the properties that were drawn for it."""
 
     seed: int
     protocol: str
@@ -47,7 +47,11 @@ class Case(NamedTuple):
 def draw(
     seed: int, protocols: Iterable[str], links: Iterable[str], lengths: Iterable[str], most_nodes: int = LARGEST
 ) -> Case:
-    """Return the case of a seed; raise DataError if it has measured links and no testbed is on this machine."""
+    """Return the case of a seed: its properties are drawn from the given protocols, links and lengths.
+
+    Its network has at most ``most_nodes`` nodes. Raises DataError if its links are those of a measured testbed and no
+    testbed's data are on this machine.
+    """
     choose = random.Random(seed)
     protocol, kind, length = (choose.choice(tuple(options)) for options in (protocols, links, lengths))
     outage = choose.choice(OUTAGES)
@@ -87,7 +91,7 @@ def draw(
 
 
 def protocol_of(choose: random.Random, name: str, roots: tuple[int, ...]) -> Any:
-    """Return the protocol of a name, with these roots if it has any."""
+    """Return a protocol object by its name; ``roots`` are its roots, if it has overlay trees."""
     if name == "TinyMQ":
         return wb.TinyMQ(roots=roots, publish=choose.choice(("all", "own")))
     if name == "Pub2Sub":
@@ -128,7 +132,7 @@ def _graph(choose: random.Random, kind: str, most_nodes: int) -> nx.DiGraph:
 
 
 def _two_way(choose: random.Random, count: int) -> nx.Graph:
-    """Return a random tree between a line and a bush, with some further links."""
+    """Return a random tree of ``count`` nodes with some additional links; its form is between a line and a bush."""
     graph = nx.Graph()
     graph.add_nodes_from(range(count))
     names = choose.sample(range(count), count)
@@ -141,7 +145,7 @@ def _two_way(choose: random.Random, count: int) -> nx.Graph:
 
 
 def _measured(choose: random.Random, most_nodes: int) -> nx.DiGraph:
-    """Return some nodes of a testbed with all measured links between them."""
+    """Return some nodes of a measured testbed, connected, with all measured links between them."""
     available = [name for name in TESTBEDS if _is_available(name)]
     if not available:
         raise DataError("no testbed's links are on this machine; `workbench data list` shows where they are published")
@@ -163,7 +167,7 @@ def _is_available(name: str) -> bool:
 
 
 def two_way_links(graph: nx.DiGraph, least: float = 0.0) -> nx.Graph:
-    """Return the links that work in both directions, with a delivery ratio of at least ``least`` in each."""
+    """Return the undirected graph of links whose two arcs each have a delivery ratio of at least ``least``."""
     links = nx.Graph()
     links.add_nodes_from(graph)
     links.add_edges_from(
@@ -180,7 +184,7 @@ def two_way_links(graph: nx.DiGraph, least: float = 0.0) -> nx.Graph:
 def _failing(
     choose: random.Random, outage: str, graph: nx.DiGraph, roots: tuple[int, ...], sinks: list[int], sources: list[int]
 ) -> list[int]:
-    """Return the nodes that fail together."""
+    """Return the nodes that fail together in an outage of this kind: "sink", "root", "leaf", "relay" or "partition"."""
     links = two_way_links(graph)
     if outage == "sink":
         return [choose.choice(sinks)]

@@ -1,10 +1,13 @@
-"""Detectors of faults in a run of the soak: circling messages, noise after the end, and unexcused missed deliveries.
+"""Detectors of faults in a run of the soak.
 
-The rule of the delivery ratio defines the expected deliveries. A delivery that did not happen is
+Faults are messages that circle, frames that are sent long after the last reading, and missed deliveries that nothing
+excuses. The rule of the delivery ratio defines the expected deliveries. A delivery that did not happen is
 
-    apart       at that time no live nodes connected the publisher to the sink and back (for TinyMQ: with a root)
-    unsettled   the network changed in the three periods before: nodes failed or recovered, the sink subscribed, or on
-                lossy links a key, a gradient or a link changed; or a node has no gradient for the sink
+    apart       at the time of the publication no live nodes connected the publisher to the sink and back (flooding,
+                gossip and coded diffusion on ideal links: only to the sink), or, for TinyMQ, to a root
+    unsettled   shortly before (three periods in which the protocol refreshes its state) or while the publication was in
+                transit, the network changed: nodes failed or recovered, a subscription began or ended, or on lossy
+                links a key, a gradient or a link changed; or a node has no gradient for the sink
     excused     a frame of that message was given up after its last try, as the trace shows
     missed      any other: a fault
 """
@@ -55,7 +58,7 @@ SECOND = 1_000_000
 
 
 class Verdict(NamedTuple):
-    """The verdict on a case: numbers of deliveries by kind, of circling messages and of late frames."""
+    """The verdict on a case: numbers of expected and missed deliveries by kind, of other faults, and two times in s."""
 
     expected: int
     apart: int
@@ -78,10 +81,10 @@ class Verdict(NamedTuple):
 
 
 def judge(case: Case, run: Any) -> Verdict:
-    """Return the verdict on the run of a case, which has a trace."""
+    """Return the verdict on the run of a case; the run must have a trace."""
     rows = Columns(run.trace)
     readings = expected(case.scenario, rows)
-    fate = _fates(case, rows, readings)
+    fate = _classify_missing(case, rows, readings)
     metrics = run.metrics
     return Verdict(
         len(readings.pairs.publication),
@@ -96,7 +99,10 @@ def judge(case: Case, run: Any) -> Verdict:
 
 
 def _may_repeat(case: Case) -> bool:
-    """Check whether repeated deliveries are by design: in gossip, and in bursts that overflow diffusion's memory."""
+    """Return whether the case may have repeated deliveries by design.
+
+    They occur in gossip, and in bursts of more readings than diffusion stores.
+    """
     readings = Counter(item.start_s for item in case.scenario.workload if isinstance(item, Publish))
     is_burst = case.protocol == "Diffusion" and max(readings.values()) > case.scenario.protocol.settings["max_data"]
     return is_burst or case.protocol == "Gossip"
@@ -105,8 +111,11 @@ def _may_repeat(case: Case) -> bool:
 # Missed deliveries
 
 
-def _fates(case: Case, rows: Columns, readings: Expected) -> np.ndarray:
-    """Return the kind of each missing delivery (m,), as the module's docstring defines it."""
+def _classify_missing(case: Case, rows: Columns, readings: Expected) -> np.ndarray:
+    """Return the kind of each of the m missing deliveries, as text (m,): "apart", "unsettled", "excused" or "missed".
+
+    The module's docstring defines the kinds.
+    """
     changed_us = np.sort(_changes_us(case, rows))
     given_up = _given_up(case.protocol, rows)
     is_linked = _Linked(case, rows)
@@ -147,7 +156,7 @@ def _changes_us(case: Case, rows: Columns) -> np.ndarray:
 
 
 class _Linked:
-    """A check whether live nodes connect one node with another, and back, at a time."""
+    """A function (node, other, time_us): whether live nodes connect the two nodes, as the kind "apart" requires."""
 
     def __init__(self, case: Case, rows: Columns) -> None:
         least = 0.0 if case.is_ideal else USABLE
@@ -163,7 +172,7 @@ class _Linked:
         return other in reached and (self._roots is None or not reached.isdisjoint(self._roots))
 
     def reached(self, start: int, time_us: int) -> set[int]:
-        """Return the nodes that paths connect with a node, with the node itself; an empty set if it is down."""
+        """Return ``start`` and the nodes that it reaches over live nodes at ``time_us``; an empty set if it is down."""
         down: set[int] = set()
         for at_us, is_failure, node in self._events:
             if at_us <= time_us:
@@ -179,7 +188,7 @@ class _Linked:
 
 
 class _Stored:
-    """A check whether nodes have a gradient for a sink at a time."""
+    """A function (sink, time_us, nodes): whether at that time each of the nodes has a gradient for the sink."""
 
     def __init__(self, rows: Columns) -> None:
         names = "node", "origin", "time_us", "value"
@@ -195,14 +204,14 @@ def _always(sink: int, time_us: int, nodes: set[int]) -> bool:
 
 
 def _messages(rows: Columns, publisher: int, number: int) -> Iterable[tuple[int, int]]:
-    """Return (origin, sequence) of the messages that carry a reading."""
+    """Return [(origin, sequence), ...] of the messages that carry reading ``number`` of a publisher."""
     node, value, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
     carries = (node == publisher) & (value == number)
     return list(zip(origin[carries].tolist(), sequence[carries].tolist(), strict=True))
 
 
 def _given_up(protocol: str, rows: Columns) -> set[tuple[int, int]]:
-    """Return (origin, sequence) of messages with a frame that never reached its destination."""
+    """Return {(origin, sequence)} of messages of which a frame never reached its destination."""
     names = "message", "origin", "sequence", "node", "peer"
     lost = tuple(rows.columns("lost", *names))
     is_final = find_last(lost, tuple(rows.columns("received", *names))) < 0
@@ -218,7 +227,11 @@ def _given_up(protocol: str, rows: Columns) -> set[tuple[int, int]]:
 
 
 def _circling(case: Case, rows: Columns) -> int:
-    """Count messages sent over an arc more often than copies and tries explain, or dropped as too old."""
+    """Return the number of messages that circle.
+
+    A message circles if it is sent over an arc more often than its copies and repetitions explain, or if a node drops
+    it as too old.
+    """
     names = _carriers(rows)
     texts = rows.words["message"]
     wanted = [code for code, text in enumerate(texts) if text in names]
@@ -237,13 +250,17 @@ def _circling(case: Case, rows: Columns) -> int:
 
 
 def _carriers(rows: Columns) -> set[str]:
-    """Return the names of the messages that carry publications."""
+    """Return the names of the message types that carry publications in this trace."""
     (message,) = rows.columns("originated", "message")
     return {rows.words["message"][code] for code in np.unique(message).tolist()} | {"notification", "coded"}
 
 
 def _most_over_an_arc(case: Case) -> int:
-    """Return how often a message may cross an arc: copies for trees and sinks, times tries if frames may be lost."""
+    """Return how often a message may be sent over an arc without being judged as circling.
+
+    Trees and sinks may need copies of their own. The result is the number of copies, times the tries of a frame if
+    frames may be lost.
+    """
     protocol, sinks = case.scenario.protocol, len({item.at for item in case.scenario.workload})
     copies = len(protocol.settings["roots"]) * (sinks + 1) if case.protocol in WITH_ROOTS else 1
     if case.protocol == "Diffusion":
@@ -259,7 +276,10 @@ def _most_over_an_arc(case: Case) -> int:
 
 
 def _after_the_end(case: Case, rows: Columns) -> tuple[int, int]:
-    """Return (late frames with publications, 1 if far more frames are sent in the last minute than in any before)."""
+    """Return (number of frames that carry publications too late, 1 if the network does not come to rest, else 0).
+
+    A network does not come to rest if in the last minute far more frames are sent than in any minute before.
+    """
     (published_us,) = rows.columns("published", "time_us")
     time_us, message = rows.columns("sent", "time_us", "message")
     wanted = [code for code, text in enumerate(rows.words["message"]) if text in _carriers(rows)]
@@ -274,10 +294,11 @@ def _after_the_end(case: Case, rows: Columns) -> tuple[int, int]:
 
 
 def _parts(case: Case, rows: Columns) -> tuple[int, float]:
-    """Return (1 if a mesh stays in parts for too long, seconds after the last change until it was whole for good).
+    """Return (1 if a DPS mesh stays in parts for too long, else 0; time until it was whole for good).
 
-    A mesh is whole when links that both ends use join all live nodes that the network joins. Deaths are noticed later
-    than other changes, so meshes with deaths are measured but not judged.
+    The time is in s from the last change, infinite if the mesh is in parts at the end. A mesh is whole when links that
+    both ends use join the live nodes as far as the network's links do. Deaths are noticed later than other changes, so
+    meshes with deaths are measured but not judged. Returns (0, 0.0) for other protocols and lossy links.
     """
     if case.protocol != "DPS" or not case.is_ideal:
         return 0, 0.0
@@ -309,7 +330,11 @@ def _parts(case: Case, rows: Columns) -> tuple[int, float]:
 
 
 def _is_whole(links: nx.Graph, active: set[tuple[int, int]], down: set[int]) -> bool:
-    """Check whether the links that both ends use join the live nodes as far as all links do."""
+    """Return whether DPS links that both ends use join the live nodes as far as the network's links do.
+
+    ``links`` are the network's links, ``active`` the pairs (node, neighbor) of active DPS links, ``down`` the nodes
+    that are off.
+    """
     up = links.subgraph(node for node in links if node not in down)
     used = nx.Graph()
     used.add_nodes_from(up)
@@ -321,7 +346,10 @@ def _is_whole(links: nx.Graph, active: set[tuple[int, int]], down: set[int]) -> 
 
 
 def _first_s(rows: Columns, readings: Expected) -> float:
-    """Return the longest time from a recovery to the first arriving publication, of pairs that missed some before."""
+    """Return the longest time in s from the last recovery to the first publication that arrives, over some pairs.
+
+    The pairs are those of subscriber and publisher between which a publication was missed before the recovery.
+    """
     recovered = [row.time_us for row in rows.of("recovered")]
     if not recovered:
         return 0.0

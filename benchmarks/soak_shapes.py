@@ -67,7 +67,10 @@ SHAPES: dict[str, Callable[[random.Random], nx.Graph]] = {
 
 
 def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], changes: Iterable[str]) -> Case:
-    """Return the case of a seed."""
+    """Return the case of a seed, with a protocol, a shape of the network and a change that are drawn at random.
+
+    They are drawn from ``protocols`` (names), ``shapes`` (names in SHAPES) and ``changes`` (names in CHANGES).
+    """
     choose = random.Random(seed)
     name, shape, change = (choose.choice(tuple(options)) for options in (protocols, shapes, changes))
     graph = _network(choose, SHAPES[shape](choose))
@@ -103,7 +106,7 @@ def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], chang
 
 
 def _network(choose: random.Random, graph: nx.Graph) -> nx.DiGraph:
-    """Return a shape as a network whose nodes are numbered at random, so that ids and addresses follow no path."""
+    """Return a graph as a network with random node numbers, so that ids and addresses do not follow any path."""
     numbers = choose.sample(range(len(graph)), len(graph))
     names = dict(zip(sorted(graph), numbers, strict=True))
     arcs = nx.DiGraph()

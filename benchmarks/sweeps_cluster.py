@@ -25,7 +25,7 @@ from workbench import java
 
 
 def main() -> None:
-    """Play the sweep, and print its steps."""
+    """Run the sweep on a cluster with failures, and print a line for each step."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=2000, help="number of points, at least 100; 2000 by default")
     points = parser.parse_args().points

@@ -2,7 +2,7 @@
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table; columns of numbers are right-aligned. The cell "-" stands for a missing number."""
+    """Return a Markdown table. Columns of numbers are right-aligned, and may contain "-" for a missing number."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     right = [all(_is_number(row[i]) for row in rows) for i in range(len(header))]
 

@@ -27,9 +27,10 @@ class Measured(NamedTuple):
 
 
 def interleaved(jobs: Mapping[str, Job], repetitions: int, patience_s: float = 20.0) -> dict[str, Measured]:
-    """Run each job ``repetitions`` times; each round runs every job once, in order.
+    """Run each job up to ``repetitions`` times; return {name: median time and number of runs}.
 
-    A job that has taken ``patience_s`` in total skips the remaining rounds.
+    Each round runs every job once, in order. A job that has taken ``patience_s`` seconds in total skips the remaining
+    rounds.
     """
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     receptions: dict[str, int] = {}

@@ -5,7 +5,7 @@ of an arc falls with the distance; each link, and each of its directions, differ
 0.1, in the median 0.66, and one link in twenty works in only one direction. The repository has no measured testbed of
 this density.
 
-    benchmarks/tinymq_load.py load              2 to 5 roots, ``acks`` "own" (as in 0.1) and "radio", three seeds
+    benchmarks/tinymq_load.py load              2 to 5 roots, ``acks`` "own" (version 0.1) and "radio", three seeds
     benchmarks/tinymq_load.py deaf              a root that sends but does not receive, for ten minutes
     benchmarks/tinymq_load.py frames            frames by message, losses and drops by reason, of a run with 5 roots
 
@@ -32,7 +32,7 @@ SEEDS = (1, 2, 3)
 
 
 def dense(nodes: int = NODES, width_m: float = WIDTH_M, seed: int = 1) -> nx.DiGraph:
-    """Return the testbed, or a shorter corridor of the same density with fewer nodes."""
+    """Return the testbed as a network. With smaller ``nodes`` and ``width_m`` it is a shorter corridor."""
     rng = np.random.default_rng(seed)
     positions_m = rng.uniform((0, 0), (width_m, HEIGHT_M), (nodes, 2))
     apart_m = np.linalg.norm(positions_m[:, None] - positions_m[None], axis=2)
@@ -48,7 +48,10 @@ def dense(nodes: int = NODES, width_m: float = WIDTH_M, seed: int = 1) -> nx.DiG
 
 
 def loaded(graph: nx.DiGraph, roots: int, seed: int, duration_s: float = 600.0, **settings: Any) -> wb.Scenario:
-    """Return a scenario with this number of roots; the seed draws the same nodes for any number of roots."""
+    """Return a scenario with ``roots`` roots; ``settings`` are further settings of TinyMQ.
+
+    A seed selects the same sinks and sources for any number of roots.
+    """
     rng = np.random.default_rng(1000 + seed)
     nodes = rng.permutation(len(graph)).tolist()
     first_s = min(FIRST_S, duration_s / 4)
@@ -61,7 +64,10 @@ def loaded(graph: nx.DiGraph, roots: int, seed: int, duration_s: float = 600.0, 
 
 
 def deaf(duration_s: float = 600.0, **settings: Any) -> wb.Scenario:
-    """Return a scenario whose only root has no incoming arc."""
+    """Return a scenario whose only root sends but receives nothing, because it has no incoming arc.
+
+    ``settings`` are further settings of TinyMQ.
+    """
     graph = dense()
     root = min(
         graph,

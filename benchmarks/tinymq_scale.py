@@ -7,13 +7,13 @@ loses nothing. So one info a minute is enough (``info_s=60``), queries are sent 
 ``retries=0`` nothing is acknowledged; a row shows the cost of acknowledgements.
 
 A separate process plays each row, from arrays. The machine code is loaded before the measurement. Times are process
-times of one run with its numbers, except the delivery ratio, which needs a graph. The reference engine plays the
-scenario of the smallest row. ``benchmarks/tinymq_scale.py`` prints the table of the evaluation in some minutes, most of
-them for the reference engine; it is not a part of ``run.py``.
+times of one run and of counting its frames and deliveries; the delivery ratio, which needs a graph, is not computed.
+The reference engine plays the scenario of the smallest row. ``benchmarks/tinymq_scale.py`` prints the table of the
+evaluation in some minutes, most of them for the reference engine; it is not a part of ``run.py``.
 
 ``benchmarks/tinymq_scale.py scale`` measures the cost by nodes and trees, with 200 events. It writes the numbers to
-tinymq_scale.csv, for the paper's notebook, and to RESULTS-tinymq.md. Nearly all of the time is spent in building the
-overlay: a node that learns of a shorter distance to a root announces it to all neighbors.
+notebooks/papers/tinymq_scale.csv, for the paper's notebook, and to RESULTS-tinymq.md. Nearly all of the time is spent
+in building the overlay: a node that learns of a shorter distance to a root announces it to all neighbors.
 """
 
 import json
@@ -43,7 +43,7 @@ RUNS = (
 )
 SIZES, TREES = (1500, 5000, 20_000, 100_000), (1, 3, 10)
 SCALE = tuple({**FULL, "events": 200, "nodes": nodes, "trees": trees} for nodes in SIZES for trees in TREES)
-CSV = Path(__file__).with_suffix(".csv")
+CSV = Path(__file__).parents[1] / "notebooks" / "papers" / "tinymq_scale.csv"
 RESULTS = Path(__file__).with_name("RESULTS-tinymq.md")
 
 
@@ -75,7 +75,7 @@ def field(nodes: int):
 
 
 def workload(nodes: int, events: int):
-    """Return the subscriptions and publications."""
+    """Return the workload: 100 subscriptions, and ``events`` publications from random nodes."""
     import numpy as np
 
     from workbench import publish, subscribe
@@ -94,7 +94,7 @@ def workload(nodes: int, events: int):
 
 
 def protocol(nodes: int, trees: int, publish: str, retries: int):
-    """Return TinyMQ with random roots."""
+    """Return TinyMQ with ``trees`` random roots among ``nodes`` nodes; ``publish`` and ``retries`` are its settings."""
     import numpy as np
 
     from workbench import TinyMQ
@@ -105,7 +105,11 @@ def protocol(nodes: int, trees: int, publish: str, retries: int):
 
 
 def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine: str = "fast") -> dict:
-    """Play one run, and return its numbers: process seconds, frames sent and heard, samples delivered, and peak MB."""
+    """Play one run with this number of nodes, trees and events; return its numbers.
+
+    The numbers are process seconds, frames sent and heard, samples delivered, and peak memory in MB. ``publish`` and
+    ``retries`` are settings of TinyMQ.
+    """
     import numpy as np
 
     from workbench.sim import fast
@@ -141,7 +145,7 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
 
 
 def played(options: dict) -> dict:
-    """Return the numbers of `play` for these options, in a separate process."""
+    """Run `play` with these arguments in a separate process, and return its numbers."""
     command = [sys.executable, __file__, json.dumps(options)]
     process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(process.stdout.splitlines()[-1])
@@ -177,7 +181,7 @@ acknowledgements off, on a channel that loses nothing; process time of one run e
 
 
 def report() -> Iterator[str]:
-    """Yield the table of the evaluation."""
+    """Yield the table of the paper's evaluation in pieces of Markdown."""
     rows = []
     for options in RUNS:
         numbers = played(options)

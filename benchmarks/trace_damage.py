@@ -1,7 +1,7 @@
-"""Flipped bits in files of traces: ``benchmarks/trace_damage.py [--flips 250]``, a table before and after.
+"""Flipped bits in files of traces: ``benchmarks/trace_damage.py [--flips 250]``, a table with and without checks.
 
-Single bits are flipped, one at a time, in two kinds of files: the traces of a sweep and the trace of one run. "before"
-reads the same files with DuckDB alone, without the checks of `workbench.pipelines.damage`.
+Single bits are flipped, one at a time, in two kinds of files: the traces of a sweep and the trace of one run. In
+rows "after", the checks of `workbench.pipelines.damage` run; in rows "before", DuckDB alone reads the same files.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _without_checks() -> mock._patch:
-    """Return a patch with which queries read files without checking checksums."""
+    """Return a context manager in which queries do not check the checksums of files."""
     nothing = {"check": lambda path: None, "trace_in": lambda path: None, "check_with_duckdb": lambda path: None}
     return mock.patch.multiple(damage, **nothing)
 

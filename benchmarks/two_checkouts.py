@@ -8,7 +8,7 @@ Theory of operation
     Each measurement is a separate process that imports the workbench of one checkout, plays a scenario twice and prints
     the processor seconds of the second time, which exclude loading. A cold start is measured in wall time. Processes of
     the two checkouts alternate, so that other load affects both. Metrics and layers are those of a trace with 40,000 to
-    two million rows; each process prints the shortest of seven times. The last column is other / this: above 1 this
+    two million rows; their processes print the shortest of seven times. The last column is other / this: above 1 this
     checkout is faster. Machine code is compiled once for each checkout before any measurement.
 
 Limits
@@ -73,7 +73,7 @@ SMALL = (
 
 
 def seconds(checkout: Path, code: str) -> float:
-    """Run a program with the workbench of a checkout, and return the seconds that it prints."""
+    """Run the Python program ``code`` with the workbench of a checkout, and return the seconds that it prints."""
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     process = subprocess.run(
         [sys.executable, "-c", code], cwd=checkout, env=environment, capture_output=True, text=True, check=False

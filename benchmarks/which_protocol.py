@@ -19,7 +19,7 @@ NOTEBOOK = ROOT / "notebooks" / "11-which-protocol.ipynb"
 
 
 def execute(first_seed: int) -> dict[str, Any]:
-    """Execute the notebook's cells with another first seed, and return the names that they define."""
+    """Execute the notebook's cells, except exercises, with another first seed; return {name: value} of its names."""
     names: dict[str, Any] = {}
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code" and "exercise" not in cell["metadata"].get("tags", ()):
@@ -30,7 +30,10 @@ def execute(first_seed: int) -> dict[str, Any]:
 
 
 def claims(names: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
-    """Yield (claim of the text, whether it holds, the numbers)."""
+    """Yield (claim of the lesson's text, whether it holds, the numbers that decide it).
+
+    ``names`` is the result of `execute`.
+    """
     frames = names["compared"].winners("transmissions", "sinks", "every_s").set_index(["sinks", "every_s"])
     rare = [frames.loc[sinks, every_s] for sinks in names["sinks"] for every_s in names["intervals_s"] if every_s >= 60]
     yield (

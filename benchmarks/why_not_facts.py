@@ -1,8 +1,9 @@
-"""A plain reading of a run's rows: the readings that subscriptions expect, and the frames that carried them.
+"""A plain evaluation of a run's rows: the readings that subscriptions expect, and the frames that carried them.
 
-The code is slow and independent of the modules that explain a run, because their answers are compared with it. A *copy*
-of a reading is a piece of a publication, an event in a tree, or a notification for a sink. Its `Hop`s are the frames
-on the channel, each with the nodes that received it or lost it.
+The code is slow and shares nothing with the modules that explain a run, because their answers are compared with it. A
+*copy* of a reading is the form in which a frame carries the reading: as a piece of a publication, as an event in a
+tree, or as a notification for a sink. A `Hop` is one transmission of a copy: the frame on the channel, and the nodes
+that received it or lost it.
 """
 
 from collections import defaultdict
@@ -35,7 +36,7 @@ ALL = -1
 
 
 class Row(NamedTuple):
-    """A row of the trace, and its index there."""
+    """A row of the trace; ``index`` is its position there."""
 
     index: int
     time_us: int
@@ -51,7 +52,11 @@ class Row(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A copy of a reading in a frame: the frame's name, a key of the copy, the only sink for it, and excluded sinks."""
+    """A copy of a reading in a frame.
+
+    ``name`` is the frame's message type, and ``key`` distinguishes pieces or trees. The copy is for the sink
+    ``only_for`` (None: for any sink), and not for the sinks ``not_for``.
+    """
 
     name: str
     key: Hashable = None
@@ -59,12 +64,12 @@ class Copy(NamedTuple):
     not_for: tuple[int, ...] = ()
 
     def serves(self, sink: int) -> bool:
-        """Return whether the frame may bring the reading nearer to a sink."""
+        """Return whether this copy may bring the reading nearer to a sink."""
         return self.only_for in (None, sink) and sink not in self.not_for
 
 
 class Hop(NamedTuple):
-    """A frame on the channel: its row "sent", its copy, and the rows of the nodes that received it or lost it."""
+    """A frame on the channel: its row "sent", its copy of the reading, and the rows of receptions and of losses."""
 
     sent: Row
     copy: Copy
@@ -85,7 +90,7 @@ class Expected(NamedTuple):
 
 
 class Facts:
-    """The run of a random network, with its rows and frames."""
+    """The run of a random network, with its trace as `Row` objects and with the frames' bytes."""
 
     def __init__(self, network: Network, engine: str = "auto") -> None:
         self.network = network
@@ -103,7 +108,7 @@ class Facts:
 
     @cached_property
     def frames(self) -> dict[int, bytes]:
-        """The bytes of each frame, by the index of its row "sent"."""
+        """The frames' bytes: {index of the row "sent": bytes}."""
         frames = self.run.frames()["frame"].to_pylist()
         return {row.index: frame for row, frame in zip(self.of["sent"], frames, strict=True)}
 
@@ -123,9 +128,10 @@ class Facts:
         return any(first <= time_us < last for first, last in self.down.get(node, ()))
 
     def arrival_us(self, source: int, begin_us: int) -> dict[int, int]:
-        """Return {node: earliest time in us at which it could have a message} without losses and delays.
+        """Return {node: earliest time in µs at which it could have a message of ``source``}, without losses and delays.
 
-        A message may wait in a node that is off, but it passes an arc only while both nodes are up.
+        ``begin_us`` is the time of the message. It may wait in a node that is off, but passes an arc only while both
+        nodes are up.
         """
         times = sorted({begin_us, *(time for spells in self.down.values() for spell in spells for time in spell)})
         times = [time for time in times if begin_us <= time <= self.end_us]
@@ -166,15 +172,16 @@ class Facts:
         return self._with_deliveries(expected)
 
     def samples(self, subscribed: Row, published: Row) -> list[str]:
-        """Return the samples of a publication that match a subscription, as texts."""
+        """Return the samples, as texts, of a publication that match a subscription; both are given by their rows."""
         matching = self.protocol.matching_samples(parse(subscribed.detail), parse(published.detail))
         return [to_text(sample) for sample in matching]
 
     def _with_deliveries(self, expected: list[Expected]) -> list[Expected]:
         """Return these readings with the times of their first deliveries.
 
-        The k-th delivery of a text from a message is the k-th reading in the message with this text. A filter may have
-        changed the text: then a delivery is the first reading of the message that has not been delivered.
+        Messages are matched with readings by the delivered text. If a message carries several readings with the same
+        text, the k-th delivery is that of the k-th of these readings. If a filter has changed the text, the delivery is
+        that of the message's first reading without a delivery.
         """
         changed = {(row.origin, row.sequence) for row in self.of["filtered"] if row.detail == "replace"}
         waiting: dict[tuple, list[tuple[int, str]]] = defaultdict(list)
@@ -206,11 +213,14 @@ class Facts:
         return by_message
 
     def about(self, messages: Iterable[tuple[int, int]]) -> list[Row]:
-        """Return the rows about these messages, in order."""
+        """Return the rows about these messages, each (origin, sequence), in the order of the trace."""
         return sorted(row for message in set(messages) for row in self._by_message[message])
 
     def copy_of(self, sent: Row) -> Copy:
-        """Return the copy that a frame carries, from its bytes if the row does not show it."""
+        """Return the copy that a frame carries; ``sent`` is the frame's row.
+
+        The frame's bytes are decoded if necessary.
+        """
         if sent.message == "piece":
             return Copy("piece", gossip_wire.decode(self.frames[sent.index]).number)
         if sent.message == "data":
@@ -225,7 +235,7 @@ class Facts:
 
 
 def _play(scenario: Any, engine: str) -> Any:
-    """Return the run of a scenario; the reference engine plays scenarios that the fast engine refuses."""
+    """Return the run of a scenario. If the fast engine refuses the scenario, the reference engine plays it."""
     if engine == "fast":
         try:
             return scenario.run(engine="fast", progress=None)
@@ -246,7 +256,7 @@ def _with_crashes(scenario: Any, nodes: Iterable[int]) -> Any:
 
 
 class Life:
-    """The hops of a reading towards a sink, and all rows about it."""
+    """The hops of a reading, some of which bring it towards a sink, and all trace rows about the reading."""
 
     def __init__(self, facts: Facts, reading: Expected) -> None:
         self.facts, self.reading = facts, reading
@@ -273,7 +283,11 @@ class Life:
         return [hop for hop in self.hops if hop.copy.serves(self.reading.sink)]
 
     def holders(self, key: Hashable = ALL) -> dict[int, int]:
-        """Return {node: index of the row} of nodes that had a serving copy, or only copies with ``key``."""
+        """Return {node: index of the row} of the nodes that had a copy of the reading that serves the sink.
+
+        The row is that of the copy's first arrival. ``key``: count only copies with this key. The publisher is always
+        included, with the row of its publication.
+        """
         first_rows = {self.reading.publisher: self.reading.published.index}
         for hop in self.serving():
             if key in (ALL, hop.copy.key):

@@ -24,7 +24,10 @@ FILTERS = ("rate_limit", "suppress_unchanged", "threshold_alarm", "running_mean"
 
 
 class Network(NamedTuple):
-    """A scenario, the properties from which it was drawn, and the nodes that lose their memory in an outage."""
+    """A random network: its scenario, the traits that were drawn for it, and ``reboots``.
+
+    ``reboots`` has the nodes that lose their memory in an outage.
+    """
 
     seed: int
     protocol: str
@@ -37,7 +40,7 @@ class Network(NamedTuple):
 
 
 def draw(seed: int, protocol: str | None = None) -> Network:
-    """Return the network of a seed; its protocol follows from the seed if none is given."""
+    """Return the network of a seed, with this protocol; None: a protocol that the seed selects."""
     name = protocol or PROTOCOLS[seed % len(PROTOCOLS)]
     choose = random.Random(f"{name} {seed}")
     links, radio, change = choose.choice(LINKS), choose.choice(RADIOS), choose.choice(CHANGES)
@@ -62,7 +65,11 @@ def draw(seed: int, protocol: str | None = None) -> Network:
 
 
 def _graph(choose: random.Random, links: str) -> nx.DiGraph:
-    """Return a random tree with some further links; some arcs or links may be missing."""
+    """Return a random tree with some additional links, as a network with arcs.
+
+    Sometimes links are missing, so that it has several parts. ``links`` is the kind of links: arcs of "lossy" and
+    "poor" links lose frames, and of "one-way" links an arc may be missing.
+    """
     count = choose.randint(SMALLEST, LARGEST)
     names, reach = choose.sample(range(count), count), choose.choice((1, 3, count))
     graph = nx.DiGraph()

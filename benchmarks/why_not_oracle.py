@@ -1,16 +1,17 @@
 """An oracle for the accounts of undelivered readings: ``benchmarks/why_not_oracle.py [--networks 300] [--seed N]``.
 
 Random networks are drawn (`why_not_networks.py`), and each account of an expected reading is compared with a plain
-reading of the trace's rows (`why_not_facts.py`). An account is false if a row contradicts it, or if the reading went
+evaluation of the trace's rows (`why_not_facts.py`). An account is false if a row contradicts it, or if the reading went
 further than the account claims. The program prints the false accounts with the arguments that play them again, and a
 table by protocol. The exit code is 1 if an account is false, or if more than 2 % of the undelivered readings are
 "not_proven".
 
 Checks
-    every account     its reading is expected, and "delivered" if it was delivered; its rows exist and agree with it
+    every account     its reading is expected; its cause is "delivered" if and only if the reading was delivered; its
+                      rows exist and agree with it
     the last step     node X had the reading, and no later frame carried this copy on from X
         floods        (flooding, gossip, coded diffusion, DPS) the step leads to a node that never had the reading, and
-                      arcs lead from there to the subscriber past nodes that had it
+                      arcs lead from there to the subscriber over nodes that never had it
         unicast       (diffusion, TinyMQ) no later row shows the reading on its path to this subscriber
     the cause         a method of `Check` for each cause
 """
@@ -47,14 +48,18 @@ REASONS = {"chance": "chance", "ttl": "ttl", "filtered": "filter", "evicted": "e
 
 
 class Falsehood(NamedTuple):
-    """A contradiction between an account and the rows: its group, and a sentence."""
+    """A contradiction between an account and the rows; ``group`` is its kind, ``sentence`` describes it."""
 
     group: str
     sentence: str
 
 
 class Check:
-    """A comparison of one account of an undelivered reading with the rows; X is the node of the account."""
+    """A comparison of one account of an undelivered reading with the rows of the run.
+
+    In the methods, X is the node of the account: the last node that had the reading, according to the account. A
+    *fault* is a contradiction that a method records.
+    """
 
     def __init__(self, facts: Facts, reading: Expected, account: Any) -> None:
         self.facts, self.reading, self.account = facts, reading, account
@@ -66,7 +71,7 @@ class Check:
         self.faults: list[Falsehood] = []
 
     def __call__(self) -> list[Falsehood]:
-        """Return the contradictions."""
+        """Check the account, and return the contradictions; an empty list for a right account."""
         cause = self.account.cause
         if cause == "not_proven":
             self._expect(not self.account.rows, "rows", "not_proven has rows")
@@ -106,7 +111,10 @@ class Check:
     # Facts that several causes share
 
     def _proof(self, event: str, **fields: Any) -> Row | None:
-        """Return the account's row with these fields, which proves the cause; record a fault if that row is missing."""
+        """Return the last of the account's rows that has this event and these fields.
+
+        Without such a row, record a fault and return None.
+        """
         for row in reversed(self.proofs):
             if row.event == event and all(getattr(row, name) == value for name, value in fields.items()):
                 return row
@@ -118,20 +126,29 @@ class Check:
         return row in self.life.rows
 
     def _had(self, index: int, copy: Copy | None = None) -> bool:
-        """Return whether X had the reading, or this piece of it, by a row; record a fault if not."""
+        """Return whether X had the reading at row ``index``; if not, record a fault.
+
+        If ``copy`` is a piece, X must have had this piece.
+        """
         holders = self.life.holders(copy.key if copy is not None and copy.name == "piece" else -1)
         return self._expect(
             holders.get(self.node, index + 1) <= index, "holder", f"node {self.node} did not have the reading by then"
         )
 
     def _leads(self, node: int, holders: Iterable[int]) -> bool:
-        """Return whether arcs lead from a node to the sink past nodes that never had the reading."""
+        """Return whether arcs lead from ``node`` to the sink over nodes that never had the reading.
+
+        ``holders`` are the nodes that had it.
+        """
         others = set(holders) - {node}
         graph = self.facts.scenario.topology.subgraph(n for n in self.facts.scenario.topology if n not in others)
         return node in graph and self.sink in graph and nx.has_path(graph, node, self.sink)
 
     def _stops_at(self, row: Row, copy: Copy | None) -> None:
-        """Check that the reading ended at X with a row: no frame of X carried this copy on, and nothing followed."""
+        """Check that the reading did not get beyond X after this row: no frame carried this copy on to another node.
+
+        For unicast protocols also check that no later row shows the reading on its path.
+        """
         if self.facts.name == "Diffusion" and self.node == self.sink:
             return  # The subscriber refuses every later copy of a reading that it dropped.
         if self.is_unicast:
@@ -167,7 +184,7 @@ class Check:
                 yield hop
 
     def _nothing_later(self, index: int, copy: Copy | None) -> None:
-        """Check that no row after this index shows the reading on its path to this sink, or its end elsewhere."""
+        """Check that no row after ``index`` shows the reading on its path to this sink, or dropped at another node."""
         is_notification = any(hop.copy.name == "notification" for hop in self.life.serving())
         if is_notification and copy is not None and copy.name in ("event", "matched"):
             self._fault("went on", f"a notification of it for node {self.sink} was sent")
@@ -196,15 +213,18 @@ class Check:
                 return
 
     def _passage(self, hop: Hop, row: Row) -> Any:
-        """Return a key of equivalent receptions: after one of them, a further frame makes no difference."""
+        """Return a key of a reception; a later reception with the same key does not bring the reading further."""
         return row.node if self.facts.name == "Diffusion" else (hop.sent.node, row.node, hop.copy.key)
 
     def _is_duplicate(self, received: Row) -> bool:
-        """Return whether a node of diffusion dropped a frame because it already had the reading."""
+        """Return whether the receiver dropped the frame as a duplicate (diffusion only)."""
         return self.facts.name == "Diffusion" and self._is_harmless_at(received)
 
     def _is_of_sink(self, row: Row) -> bool:
-        """Return whether a row without a frame is certainly about a copy that serves the sink."""
+        """Return whether a row is certainly about a copy that serves the sink.
+
+        If no frame shows the row's copy, this is certain for an event, or if there is only one sink.
+        """
         if row.index in self.life.copy_at:
             return self.life.copy_at[row.index].serves(self.sink)
         sinks = {subscribed.node for subscribed in self.facts.of["subscribed"]}
@@ -212,11 +232,14 @@ class Check:
 
     @staticmethod
     def _is_below(other: Copy, copy: Copy | None) -> bool:
-        """Return whether a copy shows less of the path than the claimed one: an event that was matched elsewhere."""
+        """Return whether ``other`` is an event, while the claimed ``copy`` was already matched with a query.
+
+        An event shows less of the path than the account, so it does not contradict the account.
+        """
         return copy is not None and copy.name in ("matched", "notification") and other.name == "event"
 
     def _is_harmless_at(self, received: Row) -> bool:
-        """Return whether the receiver dropped a frame as a duplicate."""
+        """Return whether the receiver dropped a received frame for a harmless reason, such as a duplicate."""
         for row in self.facts.rows[received.index + 1 :]:
             if row.time_us != received.time_us or row.event in ("sent", "received", "lost"):
                 return False
@@ -300,7 +323,7 @@ class Check:
         self._nothing_later(row.index, copy)
 
     def _not_astray(self, row: Row) -> None:
-        """Check that a frame was on a path to the sink, if other frames of the reading were (DPS)."""
+        """Record a fault if the frame of ``row`` was on no path to the sink, but another frame with it was (DPS)."""
         others = [hop for hop in self.life.hops if (hop.sent.node, hop.sent.peer) != (self.node, row.node)]
         on_path = [hop for hop in others if self._meshed(hop.sent.peer, hop.sent.node, hop.sent.time_us)]
         if on_path and not self._meshed(row.node, self.node, row.time_us):
@@ -329,7 +352,10 @@ class Check:
         self._never_sent()
 
     def _never_sent(self) -> Row | None:
-        """Check that X had the reading by a row, and that X sent no frame with it until the end; return the row."""
+        """Check that X had the reading, and that X sent no frame with it until the end of the run.
+
+        Return the row that shows the reading at X, or None.
+        """
         names = ("originated", "forwarded", "received", "held", "published")
         rows = [row for row in self.proofs if row.event in names and row.node == self.node]
         if not self._expect(bool(rows), "row", f"no row of {names} at node {self.node}"):
@@ -345,7 +371,7 @@ class Check:
         return row
 
     def _own_frames(self) -> list[Row]:
-        """Return the rows "sent" and "given_up" of X about copies that may be for the sink."""
+        """Return the rows "sent" and "given_up" at X about copies that certainly serve the sink."""
         rows = [row for row in self.life.rows if row.node == self.node and row.event in ("sent", "given_up")]
         return [row for row in rows if self._is_of_sink(row)]
 
@@ -391,12 +417,15 @@ class Check:
         self._stops_at(row, copy if copy is not None else (Copy(row.message) if self.is_unicast else None))
 
     def _is_sample(self, row: Row) -> bool:
-        """Return whether a row is about a sample that its publisher dropped before it became a numbered message."""
+        """Return whether a row is about a sample that its publisher dropped before a message carried it."""
         is_unnumbered = row.sequence == 0 and row.peer == -1 and row.detail in _OF_SAMPLES
         return self.facts.name == "Diffusion" and row.event == "dropped" and is_unnumbered
 
     def _sample_dropped(self, row: Row) -> None:
-        """Check that a sample was never sent, and that its publisher stored it until its lifetime ended."""
+        """Check that a sample was never sent, and that its publisher dropped it at a right time.
+
+        The time is after its lifetime if the row states "expired", else within its lifetime.
+        """
         publisher, published_us = self.reading.publisher, self.reading.published.time_us
         self._expect(row.node == publisher == row.origin, "holder", f"node {row.node} is not the publisher")
         self._expect(not self.reading.messages, "went on", "the reading was sent")
@@ -432,12 +461,15 @@ class Check:
             self._stops_at(row, self.life.copy_at.get(row.index))
 
     def _needed_after_eviction(self, evicted: Row) -> None:
-        """Check that the subscriber evicted its parts, and that others arrived later."""
+        """Check that X is the subscriber, and that it evicted parts of the reading before other parts arrived."""
         if self._expect(self.node == self.sink, "node", "a relay has already forwarded the parts that it evicts"):
             self._needed_later(evicted)
 
     def _needed_later(self, evicted: Row) -> None:
-        """Check that parts arrived after the subscriber had forgotten others; otherwise too few arrived in any case."""
+        """Check that the eviction was the reason: further parts arrived at the subscriber after it.
+
+        Without later parts, the publication would have been incomplete even if no part had been evicted.
+        """
         heard = [(hop.copy.key, row.index) for hop in self.life.hops for row in hop.received if row.node == self.sink]
         before = {key for key, index in heard if index < evicted.index}
         later = {key for key, index in heard if index > evicted.index}
@@ -445,7 +477,7 @@ class Check:
         self._expect(bool(later), "too few came", f"node {self.sink} received no further part after the eviction")
 
     def _is_own(self, row: Row) -> bool:
-        """Return whether a row at X names a message of the reading."""
+        """Return whether a row is at X and about a message that carries the reading."""
         return row.node == self.node and (row.origin, row.sequence) in self.reading.messages
 
     def _check_incomplete(self) -> None:
@@ -678,7 +710,10 @@ class Check:
         )
 
     def _gradients(self, node: int, index: int) -> set[int]:
-        """Return the neighbors to which data for the sink may go at a node by a row (diffusion)."""
+        """Return the neighbors to which ``node`` may send data for the sink (diffusion).
+
+        Gradients count that are valid at the time of row ``index`` of the trace.
+        """
         interests = self._interests()
         time_us = self.facts.rows[index].time_us
         until: dict[tuple[int, int], int] = {}
@@ -691,7 +726,7 @@ class Check:
         return {peer for (peer, _), end_us in until.items() if end_us > time_us}
 
     def _links(self, node: int, time_us: int) -> set[int]:
-        """Return the neighbors with which a node has an active link (DPS)."""
+        """Return the neighbors with which ``node`` has an active link at ``time_us`` (DPS)."""
         active: set[int] = set()
         for row in self.facts.rows:
             if row.time_us > time_us:
@@ -703,7 +738,10 @@ class Check:
         return active
 
     def _linked(self, node: int, time_us: int, without: int | None = None) -> set[int]:
-        """Return the nodes that active links reach from a node past ``without``, as their senders see them (DPS)."""
+        """Return the nodes that ``node`` reaches over active links at ``time_us``, itself included (DPS).
+
+        A link leads from each end that considers it active to the other end. Links of node ``without`` do not count.
+        """
         mesh = nx.DiGraph()
         mesh.add_nodes_from(self.facts.scenario.topology)
         for other in self.facts.scenario.topology:
@@ -711,7 +749,7 @@ class Check:
         return nx.descendants(mesh, node) | {node}
 
     def _meshed(self, node: int, without: int, time_us: int) -> bool:
-        """Return whether links lead from a node to the sink past another node (DPS)."""
+        """Return whether active links connect ``node`` with the sink at ``time_us`` if ``without`` is removed (DPS)."""
         mesh = nx.Graph()
         mesh.add_nodes_from(self.facts.scenario.topology)
         for other in self.facts.scenario.topology:
@@ -720,7 +758,10 @@ class Check:
         return node in mesh and self.sink in mesh and nx.has_path(mesh, node, self.sink)
 
     def _stored(self, matched: Row) -> list[int]:
-        """Return the sink's queries that X stores and that the event matches (TinyMQ)."""
+        """Return the numbers of the sink's queries that X stores and that the reading matches (TinyMQ).
+
+        ``matched`` is the row of the event's match; only queries that were stored before this row count.
+        """
         stored: dict[int, str] = {}
         for row in self.facts.rows[: matched.index]:
             if row.event == "query_stored" and row.node == self.node and row.origin == self.sink:
@@ -740,7 +781,11 @@ _OF_SAMPLES = ("expired", "no_interest")
 
 
 def judge(facts: Facts, accounts: list[Any]) -> tuple[list[tuple[Any, list[Falsehood]]], Counter]:
-    """Return [(account, its faults)] for the false accounts of a run, and the number of accounts of each cause."""
+    """Compare the accounts of a run with its rows; return (false accounts, {cause: number of accounts}).
+
+    Each false account is (account, its contradictions). An expected reading without an account is one of them, with
+    its key in place of the account.
+    """
     expected = {
         (reading.publisher, reading.number, reading.published.time_us, reading.sink, reading.subscription): reading
         for reading in facts.expected()

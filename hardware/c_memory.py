@@ -4,9 +4,9 @@
 
 The program is compiled for a Cortex-M3 with arm-none-eabi-gcc (Debian: gcc-arm-none-eabi, libnewlib-arm-none-eabi). The
 image is the one that `wb.motes.virtual(kind="cortex-m3")` runs: program, host link, radio, stack. The stack's greatest
-measured depth comes from motes that qemu-system-arm emulates. Its upper bound is the deepest path through the
-call graph, which has no cycles. The size of a list's entry is computed from the sizes of two nodes, one of which has a
-longer list.
+measured depth comes from motes that qemu-system-arm emulates. Its upper bound is the path through the call graph that
+takes the most stack; the graph has no cycles. The size of a list's entry is computed from the sizes of two nodes, one
+of which has a longer list.
 
 "The definition file's sizes" are the capacities of a node's lists in c/tiny_diffusion.h, such as MAX_INTERESTS.
 """
@@ -106,7 +106,7 @@ def compiled(folder: Path, with_program: bool = False) -> list[Path]:
 
 
 def code_B() -> int:
-    """Return the size of the library's code and constants in bytes, with the definition file's sizes."""
+    """Return the size of the library's code and constants in bytes; lists have the definition file's sizes."""
     with tempfile.TemporaryDirectory() as folder:
         objects = compiled(Path(folder))
         table = subprocess.run(["arm-none-eabi-size", *objects], capture_output=True, text=True, check=True).stdout
@@ -121,9 +121,10 @@ def frames() -> list[Frame]:
 
 
 def deepest_calls(has_filters: bool = False) -> list[str]:
-    """Return the names of the functions on the call path that begins with "reset" and takes the most stack.
+    """Return the names of the functions on the call path from "reset" that takes the most stack.
 
-    The path of the interrupt handler that takes the most stack follows.
+    The path of an interrupt follows: of all call paths from interrupt handlers, the one that takes the most stack.
+    ``has_filters`` is whether the program has filters.
     """
     sizes, calls = _calls()
     if not has_filters:
@@ -136,7 +137,10 @@ def deepest_calls(has_filters: bool = False) -> list[str]:
 
 
 def stack_bound_B(has_filters: bool = False) -> int:
-    """Return the upper bound of an image's stack depth in bytes, with the definition file's sizes."""
+    """Return an upper bound of an image's stack depth in bytes, with the definition file's sizes of lists.
+
+    ``has_filters`` is whether the program has filters.
+    """
     return _path_size_B(_calls()[0])(deepest_calls(has_filters)) + INTERRUPT_B
 
 
@@ -146,7 +150,7 @@ def _path_size_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
 
 @lru_cache(maxsize=1)
 def _reports() -> tuple[list[str], list[str]]:
-    """Compile library and program; return (lines of the reports on stack frames, lines of the reports on calls)."""
+    """Compile library and program; return the lines of two reports of the compiler: (on stack frames, on calls)."""
     with tempfile.TemporaryDirectory() as folder:
         compiled(Path(folder), with_program=True)
         frames, calls = (
@@ -172,7 +176,7 @@ def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
 
 
 def _name(title: str) -> str:
-    """Return a function's name from its title in a report: remove the file's name and the optimizer's suffix."""
+    """Return the name of a function from its title in a report, without the source file and the optimizer's suffix."""
     return title.rpartition(":")[2].partition(".")[0]
 
 
@@ -184,7 +188,10 @@ def _deepest(name: str, sizes: dict[str, int], calls: dict[str, set[str]], above
 
 
 def node_B(**defines: int) -> int:
-    """Return the size of a node (`struct diffusion`) in bytes. ``defines``: sizes of lists, such as MAX_INTERESTS=5."""
+    """Return the size of a node (`struct diffusion`) in bytes.
+
+    ``defines``: C macros with the sizes of lists, such as MAX_INTERESTS=5; other lists have their default sizes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         source, assembly = Path(folder) / "size.c", Path(folder) / "size.s"
         source.write_text('#include "diffusion.h"\nconst unsigned size_B = sizeof(struct diffusion);\n')
@@ -209,7 +216,7 @@ def entry_B(name: str, message_B: int) -> int:
 
 
 def protocol_of(defines: dict[str, int], filters: tuple[Filter, ...] = ()) -> Diffusion:
-    """Return a protocol whose nodes have these filters and list sizes; ``defines``: {C macro: size}."""
+    """Return a protocol whose nodes have these list sizes and filters; ``defines``: {C macro: size}."""
     profiles = {size: name for name, size in PROFILES.items()}
     sizes = {name.lower(): value for name, value in defines.items() if name != "MESSAGE_B"}
     profile = profiles[defines.get("MESSAGE_B", DEFAULTS["MESSAGE_B"])]
@@ -229,7 +236,7 @@ def deepest_stack_B(protocol: Diffusion | wb.Flooding) -> int:
 
 
 def print_images() -> None:
-    """Print the memory of images with several sizes and filters, and the measured depths of their stacks."""
+    """Print the memory of images with several list sizes and filters, and their measured stack depths."""
     if (reason := in_c.missing(in_c.CORTEX_M3)) is not None:
         print(f"images: {reason}")
         return

@@ -2,7 +2,7 @@
 
     python hardware/definition_file.py > hardware/c/tiny_diffusion.h
 
-Keys of a user are included if they are registered before `text` is called::
+A user's own keys are included if they are registered before the call of `text`::
 
     import workbench as wb, definition_file
 
@@ -19,7 +19,7 @@ from workbench.protocols.diffusion import PARAMETERS, Diffusion, rules, wire
 from workbench.protocols.subscriptions import SECOND_US
 
 _BEGIN = """\
-/* TinyDiffusion's definition file: sizes, keys, operators, application types, packet types and settings.
+/* TinyDiffusion's definition file: sizes, keys, operators, application types and settings.
  *
  * `hardware/definition_file.py` makes it of the parameters and of the registry of keys in Python: change those, not
  * this file. A size may also be set where the library is compiled: cc -DMAX_INTERESTS=5 ... */
@@ -90,9 +90,7 @@ def _keys() -> str:
 def _types() -> str:
     lines = ["/* Application types: values of APP_KEY */\n", "enum {"]
     names = [f"    {name.upper()}_TYPE = {number}" for name, number in APPLICATION_TYPES.items()]
-    lines += [",\n".join(names), "};\n", "/* Packet types */\n"]
-    lines.append(f"enum {{ INTEREST_PACKET = {wire.INTEREST}, DATA_PACKET = {wire.DATA} }};")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, ",\n".join(names), "};"]) + "\n"
 
 
 def _settings(protocol: Diffusion) -> str:

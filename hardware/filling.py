@@ -1,9 +1,9 @@
 """Fill the memory of a TinyDiffusion node through its own interface, with received and published messages.
 
 Theory of operation
-    A node hears interests of several sinks, each from every neighbor, and data of several sources that match all of
-    them. It publishes samples that match no interest. It stores as much of this as its settings allow. The time is an
-    hour after the start, because on a mote integers above 2^30 take memory of their own.
+    A node receives the interests of several sinks, each from every neighbor, and the data of several sources, which
+    match all these interests. It also publishes samples that match no interest. It stores as much of all this as its
+    settings allow. The node's clock is at one hour, because integers above 2^30 take memory of their own on a mote.
 
 This file runs on a mote (hardware/memory.py).
 """
@@ -18,17 +18,17 @@ NOW_US = 3600 * 1000000
 
 
 def empty_node(settings):
-    """Return a node that has received no frame."""
+    """Return a new node with these settings, which has received no frame."""
     return DiffusionNode(1, Settings(settings), Stream(1))
 
 
 def used_node(settings):
-    """Return a node after some minutes in a small network."""
+    """Return a node that stores as much as after some minutes in a small network."""
     return _fill(empty_node(settings), sinks=3, neighbors=3, sources=4, messages=2, samples=2)
 
 
 def full_node(settings):
-    """Return a node whose lists are full, at least with the default sizes."""
+    """Return a node whose lists are full if they have the default sizes or smaller ones."""
     return _fill(empty_node(settings), sinks=60, neighbors=12, sources=12, messages=3, samples=40)
 
 

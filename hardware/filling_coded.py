@@ -3,8 +3,8 @@
 Theory of operation
     A node receives coded packets until it has decoded an event. The node stores all rows of the decoder's matrix until
     a timer fires. Decoding also allocates temporary objects: the last frame and its message, the event's bytes and
-    attributes. These objects are returned with the node, because a mote stores all of them at the same time. The time
-    is an hour after the start, because on a mote integers above 2^30 take memory of their own.
+    attributes. They are returned with the node, because a mote has all of them in memory at the same time. The node's
+    clock is at one hour, because integers above 2^30 take memory of their own on a mote.
 
 This file runs on a mote (hardware/memory.py).
 """

@@ -1,7 +1,7 @@
 """MicroPython on this computer: run Python source in the MicroPython interpreter, in a process of Node.js.
 
-The interpreter is the npm package that hardware/virtual names and `make setup` installs. It is a 32-bit machine with a
-heap that grows, so a memory budget is checked by measuring the allocated bytes (`measure`).
+The interpreter is the npm package that hardware/virtual names and `make setup` installs. It is a 32-bit machine. Its
+heap grows, so a program does not fail if it needs too much memory; `measure` returns the allocated bytes instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run(files: Mapping[str, bytes], *pieces: str, timeout_s: float = 600) -> sub
 
 
 def measure(files: Mapping[str, bytes], pieces: Iterable[str], timeout_s: float = 600) -> list[int]:
-    """Run pieces of Python source, as `run`; return the allocated bytes, without garbage, after each piece.
+    """Run pieces of Python source as `run` does; return the allocated bytes, without garbage, after each piece.
 
     Raises RuntimeError if a piece raises an exception or prints.
     """
@@ -44,7 +44,7 @@ def measure(files: Mapping[str, bytes], pieces: Iterable[str], timeout_s: float 
     process = _run(files, pieces, True, timeout_s)
     allocated_B = process.stdout.split()
     if process.returncode or len(allocated_B) != len(pieces):
-        raise RuntimeError(f"the measured program raised or printed: {process.stdout}{process.stderr}")
+        raise RuntimeError(f"the measured pieces raised an error or printed text: {process.stdout}{process.stderr}")
     return [int(number) for number in allocated_B]
 
 

@@ -9,11 +9,12 @@ Theory of operation
     received the same messages: in one the list has its default size, in the other it has 1 entry. In both, all other
     lists have 1 entry.
 
-    Coded diffusion is measured at its maximum (filling_coded.py): with a decoded event that is kept for its timer, and
-    all temporary objects of decoding.
+    Coded diffusion is measured at its maximum (filling_coded.py): with a decoded event that is stored until a timer
+    fires, and all temporary objects of decoding.
 
 Limits
-    A board's own drivers are not included. A board that runs code from flash needs less memory than measured here.
+    A board's driver is not included: board_memory.py measures the programs of boards. A board that runs code from flash
+    needs less memory than measured here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import interpreter  # noqa: E402
 
+from workbench.motes.measuring import LinkProbes  # noqa: E402
 from workbench.motes.program import compile_file, program_files  # noqa: E402
 from workbench.protocols.coded_diffusion import CodedDiffusion  # noqa: E402
 from workbench.protocols.diffusion import Diffusion  # noqa: E402
@@ -73,6 +75,7 @@ LOADED_CODED = (
     "workbench/protocols/coded_diffusion/node",
     *_LAST,
 )
+LOADED_PROBES = (*_FIRST, *_LAST, "workbench/motes/probes")
 # Generation size and bytes of payload of an event: 16 chunks of 64 bytes are a kilobyte, and fewer are longer.
 DECODED = ((16, 64), (2, 1024), (4, 1024), (8, 1024), (16, 1024))
 SMALLER = {"max_interests": 5, "max_gradients": 4, "max_reinforcements": 4}
@@ -88,7 +91,7 @@ class Loaded(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A setting of Diffusion for the size of a list: its default, and the bytes of heap that an entry takes."""
+    """A setting of Diffusion that is the size of a list: its default, and the bytes of heap for each list entry."""
 
     name: str
     default: int
@@ -102,7 +105,10 @@ def mote_files() -> dict[str, bytes]:
 
 @lru_cache
 def loaded_files(loaded: tuple[str, ...] = LOADED) -> tuple[Loaded, ...]:
-    """Load files in the order of the list; return the name, size and heap use of each file."""
+    """Import files of the program in the order of ``loaded``; return name, bytecode size and heap use of each file.
+
+    Names in ``loaded`` that the program does not contain are skipped.
+    """
     files = mote_files()
     names = [name for name in loaded if f"{name}.mpy" in files]
     modules = [name.replace("/", ".") for name in names]
@@ -115,10 +121,10 @@ def loaded_files(loaded: tuple[str, ...] = LOADED) -> tuple[Loaded, ...]:
 
 
 def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filling") -> list[int]:
-    """Return the bytes of heap that each node takes.
+    """Return the bytes of heap that each node takes; each is measured in an interpreter of its own.
 
-    ``nodes``: calls that make the nodes, as source, such as "full_node({...})". ``loaded``: files to load before.
-    ``filling``: module with the called functions, "filling" or "filling_coded".
+    ``nodes``: Python source of calls that return the nodes, such as "full_node({...})". ``loaded``: files that are
+    loaded before the calls. ``filling``: module that defines the called functions, "filling" or "filling_coded".
     """
     files = mote_files() | dict([compile_file("filling.py", HERE / f"{filling}.py")])
     modules = ", ".join(file.name.replace("/", ".") for file in loaded_files(loaded))
@@ -129,7 +135,7 @@ def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filli
 
 
 def settings_table() -> list[Setting]:
-    """Return the default, and the bytes of heap for each entry, of the settings in SIZES."""
+    """Return a `Setting` for each setting in SIZES: its default, and the bytes of heap that an entry takes."""
     default = Diffusion().settings
     lean = dict.fromkeys(SIZES, 1)
     variants = [lean, *(lean | {name: default[name]} for name in SIZES)]
@@ -141,9 +147,9 @@ def settings_table() -> list[Setting]:
 
 
 def totals_B() -> dict[str, int]:
-    """Return {state of the node: bytes of heap that program and node take together}.
+    """Return {state of the node: bytes of heap that the program and the node take together}.
 
-    The states are empty, in use and full with default list sizes, and full with SMALLER list sizes.
+    The states are: empty, in use, full, and full with the smaller list sizes in SMALLER.
     """
     program = sum(file.heap_B for file in loaded_files())
     empty, used, full, smaller = nodes_B(
@@ -160,8 +166,8 @@ def totals_B() -> dict[str, int]:
 def coded_totals_B(order: int = 256) -> dict[str, int]:
     """Return {state of a node of coded diffusion: bytes of heap that program and node take together}.
 
-    The states are empty, and an event decoded, for each (generation size, bytes of payload) in DECODED. ``order`` is
-    the number of elements of the finite field.
+    The states are: empty, and after decoding an event, for each (generation size, bytes of payload) in DECODED.
+    ``order`` is the number of elements of the finite field.
     """
     program = sum(file.heap_B for file in loaded_files(LOADED_CODED))
     calls = [f"empty_node({CodedDiffusion().on_a_mote()})"]
@@ -174,13 +180,34 @@ def coded_totals_B(order: int = 256) -> dict[str, int]:
 
 
 def estimator_B(neighbors: int = 20) -> tuple[int, float]:
-    """Return (bytes of heap of the link estimator without neighbors, additional bytes for each neighbor)."""
+    """Return (bytes of heap of a link estimator without neighbors, additional bytes for each neighbor).
+
+    ``neighbors`` is the number of neighbors from which the mean is computed.
+    """
     module = "workbench.protocols.link_estimator"
     loaded = "; ".join(f"import {file.name.replace('/', '.')}" for file in loaded_files())
     fill = f"for n in range({neighbors}):\n for k in range(12): estimator.receive(n, bytes((0xBE, k, 0)))"
     made = f"from {module} import LinkEstimator\nestimator = LinkEstimator(1000)"
     before, empty, full = interpreter.measure(mote_files(), [loaded, made, fill])
     return empty - before, (full - empty) / neighbors
+
+
+def probes_B(neighbors: int = 20) -> tuple[int, int, float]:
+    """Return (bytes of heap of the program, of a node, of each neighbor) for a mote that measures links.
+
+    The program contains only the node that measures links. ``neighbors`` is the number of neighbors from which the mean
+    is computed.
+    """
+    loaded = "; ".join(f"import {name.replace('/', '.')}" for name in LOADED_PROBES)
+    settings = LinkProbes().on_a_mote()
+    made = (
+        f"node = {LOADED_PROBES[-1].replace('/', '.')}.ProbeNode(1000, contract.Settings({settings}), draws.Stream(1))"
+    )
+    program = f"{loaded}\nfrom workbench import draws\nfrom workbench.protocols import contract"
+    header = "b'P' + n.to_bytes(4, 'little') + k.to_bytes(4, 'little')"
+    fill = f"for n in range({neighbors}):\n for k in range(40): node.receive({header}, n, 0); node.take_events()"
+    start, before, empty, full = interpreter.measure(mote_files(), ["", program, f"{made}\nnode.start(0)", fill])
+    return before - start, empty - before, (full - empty) / neighbors
 
 
 def full_node(settings: dict[str, int]) -> str:
@@ -207,6 +234,8 @@ def main() -> None:
     _print_totals(coded_totals_B())
     program_B, neighbor_B = estimator_B()
     print(f"\nestimator of link qualities: {program_B} B, and {neighbor_B:.0f} B for each neighbor")
+    program_B, node_B, neighbor_B = probes_B()
+    print(f"measurement of links: program {program_B} B, node {node_B} B, and {neighbor_B:.0f} B for each neighbor")
 
 
 def _print_totals(totals: dict[str, int]) -> None:

@@ -1,14 +1,19 @@
 """Notebooks as tests: the short ones in `make test`, all of them in `make test-all`.
 
-A notebook with small values is two tests: one with these, unless it is in `LONG`, and one with the parameters as
-written, which has the marker `family`. The small values are in the metadata of the cell of parameters, and nbmake
-assigns them after that cell (`nbmake.mock`); readers and `make notebooks` use the parameters as written. A notebook of
-`LONG` has the marker `family` too: `make test` only checks the names that it uses (tests/project/test_notebooks.py).
+A notebook may have small values of its parameters, with which it runs faster. They are in the metadata of the cell of
+parameters (`nbmake.mock`), and nbmake assigns them after that cell. Readers and `make notebooks` use the parameters as
+written.
+
+Such a notebook is two tests: one with the small values, unless it is in `LONG`, and one with the parameters as written.
+The latter has the marker `family`, as all notebooks in `LONG` have; one in `SMALL_ONLY` has just the former. Of the
+notebooks in `LONG`, `make test` only checks the names that they use (tests/project/test_notebooks.py).
 """
 
 import nbformat
 import pytest
 from nbmake.pytest_items import NotebookFile, NotebookItem
+
+from workbench.publishing.paper import small_parameters
 
 LONG = {
     "01-first-interest.ipynb",
@@ -21,27 +26,25 @@ LONG = {
     "09-parameters-that-matter.ipynb",
     "11-which-protocol.ipynb",
     "12-which-heals-fastest.ipynb",
+    "13-five-boards.ipynb",
     "dps.ipynb",
     "network-coding.ipynb",
     "tinymq.ipynb",
 }
 
-
-def small_parameters(notebook):
-    """Return the values that tests assign after a notebook's parameters, by name; empty for most notebooks."""
-    cells = [cell.metadata.get("nbmake", {}) for cell in notebook.cells]
-    return {name: value for cell in cells for name, value in cell.get("mock", {}).items()}
+# Two to six minutes each with their parameters, with which `make notebooks` and `make papers` execute them.
+SMALL_ONLY = {"11-which-protocol.ipynb", "network-coding.ipynb", "tinymq.ipynb"}
 
 
 def without_small_parameters(notebook):
-    """Remove from a notebook what only tests read, and return it."""
+    """Remove the small parameters from a notebook's metadata; return the notebook."""
     for cell in notebook.cells:
         cell.metadata.pop("nbmake", None)
     return notebook
 
 
 class FullNotebook(NotebookItem):
-    """A notebook with the parameters that its readers see."""
+    """A test that runs a notebook with the parameters as written."""
 
     def __init__(self, parent, filename):
         pytest.Item.__init__(self, "full", parent)
@@ -57,14 +60,14 @@ class FullNotebook(NotebookItem):
 
 
 class FullNotebookFile(NotebookFile):
-    """A notebook that tests run small, with its full size."""
+    """A collector of the test `FullNotebook` for a notebook that has small parameters."""
 
     def collect(self):
         yield FullNotebook.from_parent(self, filename=str(self.path))
 
 
 def pytest_collect_file(file_path, parent):
-    if not parent.config.option.nbmake or file_path.suffix != ".ipynb":
+    if not parent.config.option.nbmake or file_path.suffix != ".ipynb" or file_path.name in SMALL_ONLY:
         return None
     if not small_parameters(nbformat.read(file_path, 4)):
         return None
@@ -72,7 +75,7 @@ def pytest_collect_file(file_path, parent):
 
 
 def pytest_collection_modifyitems(items):
-    """Give long notebooks the marker `family`, and run each of them once: at full size if it has small values, too."""
+    """Mark the notebooks in `LONG` as `family`, and remove their tests with small parameters."""
     full_paths = {item.path for item in items if isinstance(item, FullNotebook)}
     items[:] = [
         item

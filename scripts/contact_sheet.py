@@ -3,9 +3,10 @@
     .venv/bin/python -m scripts.contact_sheet [FOLDER]
 
 Write into FOLDER (out/contact)
-    wide.png, narrow.png   the player of each protocol, light and dark, at 1366 and 390 px, exported; live in JupyterLab
-    lab.png                the lab at 1366x768, 1920, 800 and 390 px, light and dark: in JupyterLab, Notebook 7 and
-                           Voilà; its saved notebook reopened without a kernel and exported, also in Firefox
+    wide.png, narrow.png   the player of each protocol, light and dark: exported pages at 1366 and 390 px, and live
+                           players in JupyterLab
+    lab.png                the lab in JupyterLab, Notebook 7 and Voilà, light and dark, at 1366, 1920, 800 and 390 px;
+                           the saved notebook, reopened without a kernel; the exported page, in Chromium and Firefox
 and every picture as a file of its own. Chromium and Playwright are needed; Firefox is left out if it is missing.
 """
 
@@ -71,7 +72,7 @@ def scenarios():
 
 
 def pictures(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (label, file) of the pictures of players."""
+    """Take the pictures of players, and yield (label, file) of each."""
     made: dict[str, Any] = {}
     exec(SCENARIOS, made)
     runs = {name: scenario.run() for name, scenario in made["scenarios"]()}
@@ -94,7 +95,7 @@ def pictures(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def live(jupyter: Jupyter, chromium: Any, name: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (label, file) of a player's pictures in JupyterLab, with a kernel."""
+    """Take the pictures of a player in JupyterLab with a kernel, and yield (label, file) of each."""
     show = f"dict(scenarios())[{name!r}].run().show()"
     notebook = jupyter.notebook(chromium, [SCENARIOS, show], f"{name}.ipynb", (1366, 1100))
     notebook.run(0)
@@ -116,7 +117,7 @@ def live(jupyter: Jupyter, chromium: Any, name: str, folder: Path) -> Iterator[t
 
 
 def lab_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (label, file) of the pictures of the lab."""
+    """Take the pictures of the lab, and yield (label, file) of each."""
     folder = folder.resolve()  # nbconvert has another working folder
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as working:
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
@@ -171,7 +172,7 @@ def _live_lab(jupyter: Jupyter, chromium: Any, application: str, folder: Path) -
 
 
 def _shot(page: Any, folder: Path, name: str, after_ms: int) -> tuple[str, Path]:
-    """Take a picture of a page after some time; return its name and file."""
+    """Take a screenshot of a page after ``after_ms`` milliseconds; return its name and file."""
     page.wait_for_timeout(after_ms)
     file = folder / f"{name}.png"
     page.screenshot(path=file)
@@ -179,7 +180,10 @@ def _shot(page: Any, folder: Path, name: str, after_ms: int) -> tuple[str, Path]
 
 
 class _LatePage(http.server.BaseHTTPRequestHandler):
-    """Serve a page with an invisible picture that comes late: Firefox takes its screenshot when a page is loaded."""
+    """A web server's handler that serves a page with an invisible picture, which is sent late.
+
+    Firefox takes its screenshot when a page is loaded, so the picture delays the screenshot.
+    """
 
     page: Path
 
@@ -198,7 +202,7 @@ class _LatePage(http.server.BaseHTTPRequestHandler):
 
 
 def _in_firefox(page: Path, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the picture of an exported page in Firefox, if that is installed."""
+    """Take a picture of an exported page in Firefox, and yield (label, file); yield nothing without Firefox."""
     firefox = shutil.which("firefox-esr") or shutil.which("firefox")
     if firefox is None:
         return
@@ -218,7 +222,7 @@ def _in_firefox(page: Path, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def sheet(files: list[Path], columns: int, path: Path) -> None:
-    """Write pictures beside each other, row by row, into one file."""
+    """Combine pictures into one image file at ``path``: row by row, ``columns`` pictures in a row."""
     images = []
     for file in files:
         image = Image.open(file).convert("RGB")
@@ -235,7 +239,7 @@ def sheet(files: list[Path], columns: int, path: Path) -> None:
 
 
 def main() -> None:
-    """Make the sheets."""
+    """Take all pictures and write the contact sheets."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "out" / "contact")
     folder.mkdir(parents=True, exist_ok=True)
     files = []

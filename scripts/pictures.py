@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def draw_lab(browser: Browser, path: Path) -> None:
-    """Serve the lab, wait for its first run, and save a screenshot."""
+    """Serve the lab, wait for its first run, and save a screenshot at ``path``."""
     with tempfile.TemporaryDirectory() as folder:
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
         notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -95,7 +95,7 @@ def draw_lab(browser: Browser, path: Path) -> None:
 
 
 def draw_run(browser: Browser, path: Path) -> None:
-    """Play the demo's exported page step by step, and save the map of each step as an animation."""
+    """Play the demo's exported page step by step, and save screenshots of its map as an animated GIF at ``path``."""
     with tempfile.TemporaryDirectory() as folder:
         exported = scenario().run().save_html(Path(folder) / "demo.html")
         page = browser.new_page(viewport={"width": 1000, "height": 900}, color_scheme="light")
@@ -120,13 +120,13 @@ def draw_run(browser: Browser, path: Path) -> None:
 
 
 def draw_charts(folder: Path) -> None:
-    """Run a small sweep of the demo's scenario, and save the chart and the map that the README shows."""
+    """Run sweeps and scenarios, and save the five SVG pictures of the README that the module's docstring lists."""
     with tempfile.TemporaryDirectory() as results:
         sweep = wb.Sweep(
             scenario(),
             over={"protocol.blacklist_loss": [0.3, 0.5, 0.7, 0.9, 1.0], "radio.retries": [0, 3], "seed": range(20)},
         )
-        chart = sweep.run().drawing(x="protocol.blacklist_loss", y="delivery_ratio", by="radio.retries")
+        chart = sweep.run().plot(x="protocol.blacklist_loss", y="delivery_ratio", by="radio.retries")
         (folder / "sweep.svg").write_text(chart.to_svg(), encoding="utf-8")
         wb.Sweep(scenario(), {"seed": range(10)}, keep="trace").run(out=results)
         loads = wb.pipelines.load_per_node(wb.pipelines.traces(results), over_runs=True)

@@ -3,14 +3,7 @@
 # trace hashes of the golden scenarios. Each Python has a small environment with the core's libraries.
 set -eu
 for version in 3.11 3.12 3.13; do
-    python=
-    for candidate in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python3; do
-        if "$candidate" -c '' 2>/dev/null; then
-            python=$candidate
-            break
-        fi
-    done
-    if [ -z "$python" ]; then
+    if ! python=$(sh scripts/find_python.sh "$version"); then
         echo "make test-pythons: Python $version is not installed; its tests are skipped"
         continue
     fi

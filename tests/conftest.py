@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import random
+import uuid
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -12,17 +13,19 @@ from functools import partial
 import pytest
 from hypothesis import settings
 
+from tests import object_stores
 from tests.jupyter import CHROMIUM
 from tests.repository import REPOSITORY
 from workbench import attributes
 from workbench.attributes import keys
+from workbench.locations import locks, objects
 from workbench.protocols.diffusion import filters
 
 # A test does not fail on a busy machine: its duration is not a property of the code. A merge does not depend on
 # chance: `make test` draws the same examples each time. `make test-all` draws more of them afresh.
 ALWAYS = {"deadline": None, "print_blob": True}
 settings.register_profile("workbench", **ALWAYS, derandomize=True, max_examples=20)
-settings.register_profile("family", **ALWAYS, max_examples=200)
+settings.register_profile("family", **ALWAYS, max_examples=100)
 settings.load_profile("workbench")
 
 # Parts of the suite with the longest files, longest first. They start first, so that the workers end together.
@@ -30,6 +33,10 @@ LONG_PARTS = (
     "tests/sim/fast/test_plain_numba.py",
     "notebooks/",
     "tests/test_soak.py",
+    "tests/captures/test_lua.py",
+    "tests/site/",
+    "tests/views/test_living_charts.py",
+    "tests/views/test_jupyter.py",
     "tests/pipelines/",
     "tests/sweeps/",
     "tests/motes/",
@@ -46,6 +53,7 @@ TOGETHER = {
     "Spark": (
         "tests/pipelines/test_live_spark.py",
         "tests/pipelines/test_logs_on_spark.py",
+        "tests/pipelines/test_neighbors.py",
         "tests/pipelines/test_traces.py",
         "tests/sweeps/test_connect.py",
         "tests/sweeps/test_spark.py",
@@ -170,6 +178,35 @@ def dps_reference(dps_vectors):
 def dps_captured(dps_vectors):
     """Return the messages that nodes of the C implementation exchanged: captured_messages.json."""
     return json.loads((dps_vectors / "captured_messages.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def memory_url(monkeypatch):
+    """Return the URL of an object store in the memory of this process, whose locks expire within a second."""
+    obstore = pytest.importorskip("obstore", reason="obstore is not installed: pip install obstore")
+    store = obstore.store.MemoryStore()
+    monkeypatch.setattr(objects, "_store", lambda root: store)
+    for name, seconds in (("BEAT_S", 0.05), ("EXPIRES_S", 0.6), ("_POLL_S", 0.05)):
+        monkeypatch.setattr(locks, name, seconds)
+    return "memory://bucket/results"
+
+
+@pytest.fixture(scope="session")
+def s3_environment():
+    """Return the environment variables of a server with the interface of S3; skip the test without moto."""
+    for name in ("obstore", "moto.server", "boto3"):
+        pytest.importorskip(name, reason="obstore and moto are not installed: pip install obstore 'moto[server]'")
+    with object_stores.s3_server() as environment:
+        yield environment
+
+
+@pytest.fixture
+def s3_url(s3_environment):
+    """Return the URL of an empty folder of the S3 server, and set the environment variables of its clients."""
+    objects._store.cache_clear()
+    with object_stores.variables(s3_environment):
+        yield f"s3://{object_stores.BUCKET}/{uuid.uuid4().hex}"
+    objects._store.cache_clear()
 
 
 @pytest.fixture(scope="module")

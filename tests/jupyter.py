@@ -61,6 +61,16 @@ def execute(notebook, **options):
     return None
 
 
+def end(server):
+    """Terminate a server's process, and kill it if it waits for a kernel that was starting: that never ends."""
+    server.terminate()
+    try:
+        server.wait(15)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
 class Jupyter:
     """A server of JupyterLab (application "lab") or Notebook 7 ("notebook") on loopback, with a folder of its own."""
 
@@ -97,8 +107,7 @@ class Jupyter:
         (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
 
     def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(WITHIN_S)
+        end(self.process)
         self.log.close()
 
     def _answers(self):
@@ -165,8 +174,7 @@ class App:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(WITHIN_S)
+        end(self.process)
         self.log.close()
 
     def _listens(self):

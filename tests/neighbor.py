@@ -11,12 +11,12 @@ def make_node(address=5, **settings):
     return Diffusion(**settings).make_node(address, draws.Stream(1))
 
 
-def interest(what="TEMP GE 25", hop=2, sink=9, sequence=1, round=0, ttl=50, expiration_s=100):
-    return Interest(sequence, sink, round, hop, ttl, expiration_s, parse(what))
+def interest(constraints="TEMP GE 25", hop=2, sink=9, sequence=1, round=0, ttl=50, expiration_s=100):
+    return Interest(sequence, sink, round, hop, ttl, expiration_s, parse(constraints))
 
 
-def data(what="TEMP IS 26", hop=3, source=8, sequence=1, ttl=50, is_aggregate=False, others=()):
-    return Data(sequence, source, hop, ttl, is_aggregate, others, parse(what))
+def data(attributes="TEMP IS 26", hop=3, source=8, sequence=1, ttl=50, is_aggregate=False, others=()):
+    return Data(sequence, source, hop, ttl, is_aggregate, others, parse(attributes))
 
 
 def hear(node, message, now=0, unicast=False):

@@ -58,13 +58,13 @@ class Network:
             self.settle()
         self.now = end
 
-    def subscribe(self, address, what, **options):
-        subscription = self.nodes[address].subscribe(parse(what), self.now, **options)
+    def subscribe(self, address, constraints, **options):
+        subscription = self.nodes[address].subscribe(parse(constraints), self.now, **options)
         self.settle()
         return subscription
 
-    def publish(self, address, what, **options):
-        self.nodes[address].publish(parse(what), self.now, **options)
+    def publish(self, address, attributes, **options):
+        self.nodes[address].publish(parse(attributes), self.now, **options)
         self.settle()
 
     def hops(self, name):

@@ -81,7 +81,7 @@ def network(*arcs):
     return graph
 
 
-def both_ways(*links):
+def both_directions(*links):
     """Return a topology as `network` does, with each link in both directions."""
     return network(*(arc for a, b, *pdr in links for arc in ((a, b, *pdr), (b, a, *pdr))))
 

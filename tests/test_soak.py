@@ -19,7 +19,7 @@ from soak_shapes import CHANGES, SHAPES, draw_shape
 
 MOST_NODES = 12
 HARDSHIPS = 20  # for each protocol
-WHOLE_NETWORKS = 43  # for each protocol: 300 in all
+WHOLE_NETWORKS = 25  # for each protocol: 175 in all
 FIRST_SEED = 1  # of the networks that never change, which are small where their shape permits
 SMALL, SHORT = 20, 150  # nodes, entries of the workload: a burst of 500 takes TinyMQ's nodes seconds
 SIMULATED_LINKS = tuple(kind for kind in LINKS if kind != "measured")

@@ -55,7 +55,7 @@ def __dir__() -> list[str]:
 
 
 def _fold_errors() -> None:
-    """Make a notebook display the workbench's errors as a sentence with a folded traceback; elsewhere do nothing."""
+    """Display the workbench's errors in a notebook as a sentence with a folded traceback; elsewhere do nothing."""
     import sys
 
     ipython = sys.modules.get("IPython")

@@ -1,4 +1,4 @@
-"""Operations on columns of numbers: group, count, match and expand rows, without a Python step for each row.
+"""Operations on columns of numbers: group, count, match and expand rows, without a Python loop over the rows.
 
 A column is an array (n,), one number for each row; a table is a tuple of columns of one length. `row_keys` converts
 each row of a table to one integer, the *key* of the row. Most of the other functions take such keys.
@@ -6,7 +6,7 @@ each row of a table to one integer, the *key* of the row. Most of the other func
     row_keys(*columns)           a key for each row
     shared_keys(*tables)         keys for the rows of several tables; equal rows have equal keys
     argsort(keys)                the stable order of rows by key
-    lexsort(keys)                the order of rows by several keys, of which the last one counts most
+    lexsort(keys)                the order of rows by several keys; the last key counts most, as in np.lexsort
     unique_inverse(keys)         the distinct keys, and the index of each row's key among them
     unique_index(keys)           the distinct keys, and the first row of each
     first_rows(keys)             the first row of each distinct key, ascending
@@ -17,12 +17,13 @@ each row of a table to one integer, the *key* of the row. Most of the other func
     take_rows(table, rows)       the selected rows of a table
     find_last(rows, table)       for each row, the index of the last equal row in another table
     find_sorted(values, known)   the index of each value in an ascending column
-    mark_first(*columns)         the first row of each run of equal rows
+    mark_first(*columns)         a mask of the rows that differ from the row before
     last_marked(is_marked)       for each row, the nearest marked row at or before it
     ranges(first, count)         several ranges of integers, concatenated
 
 Cost
-    The time is proportional to the number of rows n if the keys are dense in their range, else to n log n.
+    The time is proportional to the number of rows n if the range of the keys is not much larger than n, else to
+    n log n.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ _FEW = 512  # for fewer rows, numpy's own sort is faster than sorting digit by d
 
 
 def row_keys(*columns: np.ndarray) -> np.ndarray:
-    """Return a key for each row, int64 (n,): equal rows have equal keys, and keys sort as the rows do."""
+    """Return an integer key for each row of the table with these ``columns``, int64 (n,).
+
+    Equal rows have equal keys. Keys are ordered like the rows, which are compared column by column from the first.
+    """
     merged_keys, key_range = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         codes, code_range = _shift_to_zero(column)
@@ -58,10 +62,10 @@ def shared_keys(*tables: Table) -> list[np.ndarray]:
 
 
 def _shift_to_zero(column: np.ndarray) -> tuple[np.ndarray, int]:
-    """Map the numbers of a column to integers from 0 in the same order; return (integers, exclusive upper limit).
+    """Map a column to integers that are at least 0 and have the same order; return (integers, exclusive upper limit).
 
-    The smallest number is subtracted from integers. Other numbers, and integers whose range is too wide for a key, are
-    replaced by their ranks.
+    In a column of integers, the smallest is subtracted from all. Other numbers, and integers whose range is too wide
+    for a key, are replaced by their ranks among the distinct numbers.
     """
     if column.dtype.kind not in "iu" or column.dtype == np.uint64:
         return _rank_values(column)
@@ -79,7 +83,7 @@ def _rank_values(column: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _span(column: np.ndarray) -> tuple[int, int]:
-    """Return (lowest number, count of integers from the lowest to the highest number)."""
+    """Return the lowest of the integers in ``column``, and highest - lowest + 1; (0, 0) for an empty column."""
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, -1)
     return low, high - low + 1
 
@@ -90,7 +94,7 @@ def _is_dense(span: int, rows: int) -> bool:
 
 
 def argsort(keys: np.ndarray) -> np.ndarray:
-    """Return ``np.argsort(keys, kind="stable")`` (n,); many integers are sorted faster, 16 bits at a time."""
+    """Return ``np.argsort(keys, kind="stable")`` (n,). Integers of a long array are sorted 16 bits at a time."""
     if len(keys) < _FEW or keys.dtype.kind not in "iu" or keys.dtype == np.uint64:
         return np.argsort(keys, kind="stable")
     lowest_key, span = _span(keys)
@@ -105,7 +109,7 @@ def argsort(keys: np.ndarray) -> np.ndarray:
 
 
 def lexsort(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """Return ``np.lexsort(keys)`` (n,): the order of rows by the last key, then by earlier keys."""
+    """Return ``np.lexsort(keys)`` (n,): the indices that sort the rows by the last key, then by the keys before it."""
     row_order = argsort(keys[0])
     for key in keys[1:]:
         row_order = row_order[argsort(key[row_order])]
@@ -174,15 +178,18 @@ def cumcount(keys: np.ndarray) -> np.ndarray:
 
 
 def split_rows(codes: np.ndarray, count: int) -> list[np.ndarray]:
-    """Return for each code 0, ..., ``count`` - 1 an array with the indices of the rows that have it, ascending.
+    """Return for each code 0, ..., ``count`` - 1 an array of the indices of its rows, ascending.
 
-    ``codes`` has the code of each row.
+    ``codes`` (n,) has the code of each row.
     """
     return np.split(argsort(codes), np.cumsum(np.bincount(codes, minlength=count)))[:count]
 
 
 def take_rows(table: _SomeTable, rows: np.ndarray) -> _SomeTable:
-    """Return the selected rows of a named tuple of columns; ``rows`` are their indices, or a mask (n,)."""
+    """Return the table that has only the selected rows; a table is a named tuple of columns.
+
+    ``rows`` has the indices of the rows, or is a mask, bool (n,).
+    """
     return type(table)(*(column[rows] for column in table))
 
 
@@ -203,7 +210,7 @@ def find_last(rows: Table, table: Table) -> np.ndarray:
 
 
 def find_sorted(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return for each of ``values`` (n,) its first index in the ascending array ``known``; -1 if it is not in there."""
+    """Return for each of ``values`` (n,) its first index in the ascending array ``known``, or -1 if it is not there."""
     if not len(known):
         return np.full(len(values), -1)
     index = np.minimum(np.searchsorted(known, values), len(known) - 1)
@@ -211,9 +218,9 @@ def find_sorted(values: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def mark_first(*columns: np.ndarray) -> np.ndarray:
-    """Mark the rows that differ from the row before, and the first row of the table; bool (n,).
+    """Mark the first row, and each row that differs from the row before it; return a mask, bool (n,).
 
-    In a sorted table these are the first rows of the distinct keys.
+    In a sorted table, the marked rows are the distinct rows.
     """
     is_first = np.zeros(len(columns[0]), bool)
     is_first[:1] = True
@@ -223,7 +230,7 @@ def mark_first(*columns: np.ndarray) -> np.ndarray:
 
 
 def last_marked(is_marked: np.ndarray) -> np.ndarray:
-    """Return for each row (n,) the index of the nearest marked row at or before it, or -1 if no such row is marked."""
+    """Return for each row (n,) the index of the last marked row up to and including this row, or -1 without one."""
     return np.maximum.accumulate(np.where(is_marked, np.arange(len(is_marked)), -1))
 
 

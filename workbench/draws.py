@@ -2,9 +2,9 @@
 
 Theory of operation
     A *key* is computed once from the scenario's seed and the purpose of the draw (a node, a link, ...). Draw number
-    ``counter`` of that key is SplitMix64's output function applied to ``key + (counter + 1) * golden``. No draw
-    depends on earlier draws of other keys. So a scenario gives the same trace in any process, in any Spark task and
-    in either engine.
+    ``counter`` of that key is SplitMix64's output function applied to ``key + (counter + 1) * GOLDEN``. GOLDEN is
+    SplitMix64's increment, 2**64 divided by the golden ratio. No draw depends on any other draw. So a scenario
+    gives the same trace in any process, in any Spark task and in either engine.
 
 Reference
     G. Steele, D. Lea, C. Flood: Fast splittable pseudorandom number generators, OOPSLA 2014 (SplitMix64);
@@ -25,7 +25,10 @@ _TO_UNIT = 1.0 / (1 << 53)
 
 
 def mix64(number):
-    """Apply SplitMix64's output function: 64 bits in, 64 well-mixed bits out."""
+    """Return SplitMix64's output function of an integer: 64 well-mixed bits.
+
+    Only the lowest 64 bits of ``number`` count.
+    """
     z = number & _MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -33,7 +36,7 @@ def mix64(number):
 
 
 def make_key(seed, *numbers):
-    """Hash a seed and any number of integers (purpose, node, link, ...) into a 64-bit key."""
+    """Return a 64-bit key: the hash of a seed and any number of integers (purpose, node, link, ...)."""
     key = mix64(seed + GOLDEN)
     for number in numbers:
         key = mix64(key ^ mix64(number + GOLDEN))
@@ -68,16 +71,16 @@ class Stream:
         return bits(self.key, self.counter - 1)
 
     def uniform(self):
-        """Return the next float in [0, 1)."""
+        """Return the next random float in [0, 1)."""
         self.counter += 1
         return uniform(self.key, self.counter - 1)
 
     def below(self, bound):
-        """Return the next integer in [0, bound)."""
+        """Return the next random integer in [0, bound)."""
         self.counter += 1
         return below(self.key, self.counter - 1, bound)
 
     def normal(self):
-        """Return the next draw from the standard normal distribution (Box and Muller), made of two uniform draws."""
+        """Return the next random number with the standard normal distribution, from two uniform ones (Box, Muller)."""
         radius = math.sqrt(-2.0 * math.log(1.0 - self.uniform()))
         return radius * math.cos(2.0 * math.pi * self.uniform())

@@ -1,7 +1,7 @@
 """The workbench's exceptions.
 
-Every message names what was given, what is allowed and what to do. All exceptions are ``ValueError``s, so that code
-without knowledge of the workbench can still catch bad input.
+Every message states the given value, the allowed values and the remedy. All exceptions are ``ValueError``s, so that
+code without knowledge of the workbench can still catch bad input.
 """
 
 
@@ -18,7 +18,7 @@ class EncodeError(WorkbenchError):
 
 
 class AttributeFormatError(WorkbenchError):
-    """An attribute, key or attribute text that is not valid."""
+    """An attribute (key, operator, value), or a part or the text of an attribute, that is not valid."""
 
 
 class ParameterError(WorkbenchError):
@@ -42,4 +42,4 @@ class LinkError(WorkbenchError):
 
 
 class FuzzError(WorkbenchError):
-    """A breach of the contract of protocol nodes under fuzzing: an exception, or endless immediate wake-ups."""
+    """A fault of a protocol node that fuzzing found: an exception, or a next wake-up that is not in the future."""

@@ -1,7 +1,8 @@
-"""Methods of a class that modules of higher layers implement, such as displays and runs (`public_names.EXTENSIONS`).
+"""Methods of a class that are functions of other modules, for example its display in a notebook.
 
-The module of the class imports none of these modules. The first use of such a method loads its module and stores the
-function in the class, so its signature, documentation and speed are those of an ordinary method.
+`public_names.EXTENSIONS` lists them. The class's module does not import the other modules, because they depend on the
+class. The first use of such a method loads its module and stores the function in the class. From then on it is an
+ordinary method.
 """
 
 from importlib import import_module
@@ -14,7 +15,10 @@ Extended = TypeVar("Extended", bound=type)
 
 
 class Extension:
-    """A placeholder for method ``name`` of class ``owner``; its first use loads ``function``, "module.function"."""
+    """A placeholder for the method ``name`` of the class ``owner``. Its first use replaces it by the real method.
+
+    ``function`` is the function that becomes the method, as "module.function" without "workbench.".
+    """
 
     def __init__(self, owner: type, name: str, function: str) -> None:
         self.owner, self.name, self.function = owner, name, function
@@ -28,7 +32,10 @@ class Extension:
 
 
 def extensible(owner: Extended) -> Extended:
-    """Add to a class the methods that other modules implement for it (`EXTENSIONS`); return the class (a decorator)."""
+    """Add to the class ``owner`` a placeholder for each method that another module implements, and return the class.
+
+    A class decorator. `EXTENSIONS` lists the methods of each class.
+    """
     for name, function in EXTENSIONS[f"{owner.__module__}.{owner.__qualname__}".removeprefix("workbench.")].items():
         setattr(owner, name, Extension(owner, name, function))
     return owner

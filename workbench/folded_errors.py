@@ -4,8 +4,8 @@
     shortened(sentence, most)    a sentence without its middle if it is longer than about `most` characters
 
 ``import workbench`` in a notebook calls `fold`. Other errors, ``%tb``, ``%debug``, terminals and plain Python are
-unaffected, and so is the reply to a client that executes a notebook. An error handler that the user installs
-(``set_custom_exc``), before or later, takes precedence.
+unaffected. The kernel's reply to the program that executes the notebook still contains the full traceback. An error
+handler that the user installs (``set_custom_exc``), before or later, takes precedence.
 """
 
 import re

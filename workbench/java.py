@@ -1,4 +1,4 @@
-"""Detection of this machine's Java, which Spark needs. It works without Spark, so it can report a broken setup."""
+"""Detection of this machine's Java, which Spark needs. This module works without Spark, to report a broken setup."""
 
 import os
 import re
@@ -14,7 +14,7 @@ REMEDY = "apt-get install openjdk-17-jre-headless, or brew install openjdk@17 (s
 class Java(NamedTuple):
     """The result of the search for Java: its ``version``, and whether Spark can use it (``is_ok``).
 
-    ``version`` is "" if no Java was found. If the version cannot be read, ``version`` is a remark on the reason.
+    ``version`` is "" if no Java was found. If its version cannot be determined, ``version`` is a text with the reason.
     """
 
     version: str

@@ -1,15 +1,15 @@
 """Signatures, documentation and errors of the public interface: functions, classes and modules that users call.
 
-    checked(target)                    makes a function or class raise an error that suggests a known name for an
-                                       unknown keyword or attribute
-    answer_for(module)                 does this for the unknown attributes of a module
+    checked(target)                    makes a function or class suggest a known name if it is used with an unknown
+                                       keyword or attribute
+    answer_for(module)                 makes a module suggest a known name for an unknown attribute
     hand_out(package, homes)           makes a package load its public names at their first use
-    former(owner, name)                returns the object whose name has moved, with a warning
+    former(owner, name)                returns an object that has moved to another module, with a warning
     defaults_of(function)              returns the defaults of a function's arguments, and the required arguments
     signature_of(parameters)           returns the signature of a call whose keywords are the parameters of a table
     documentation(text, parameters)    returns a docstring with the parameters of a table as a section
-    signature_with, sections           return the signature and the docstring of a call that accepts the parameters of
-                                       one of several tables besides its own
+    signature_with, sections           return the signature and the docstring of a call that accepts, besides its own
+                                       parameters, those of one of several tables
 
 A table is a sequence of `protocols.parameter.Parameter`. Notebooks and editors complete keywords from signatures.
 """
@@ -50,10 +50,10 @@ class WrongCall(ParameterError, TypeError):
 
 
 def checked(target: Target) -> Target:
-    """Return ``target`` with checked calls: they raise ParameterError for an unknown keyword or missing arguments.
+    """Make calls of ``target`` raise ParameterError for unknown keywords and missing arguments; return ``target``.
 
-    Of a class, the constructor and the public methods are checked. Its objects raise `UnknownName` for an unknown
-    attribute.
+    ``target``: a function, or a class. In a class, calls of the constructor and of public methods are checked, and
+    instances raise `UnknownName` for an unknown attribute.
     """
     if not isinstance(target, type):
         return _wrap_checked(target, target.__name__)
@@ -69,7 +69,7 @@ def checked(target: Target) -> Target:
 
 
 def refuse_unknown(self: Any, name: str) -> Any:
-    """Serve as the ``__getattr__`` of a class: return an attribute by its former name, or raise `UnknownName`."""
+    """Serve as a class's ``__getattr__``: return an attribute by its former name, or raise `UnknownName`."""
     # Python calls this when ordinary look-up fails. If a property of this name raised, its error is raised again.
     if name.startswith("_") or hasattr(type(self), name):
         return object.__getattribute__(self, name)
@@ -80,17 +80,17 @@ def refuse_unknown(self: Any, name: str) -> Any:
 
 
 def answer_for(module: str) -> None:
-    """Make a module raise `UnknownName` with a suggestion for an unknown name.
+    """Make a module raise `UnknownName`, which suggests a known name, for an unknown attribute.
 
-    The module's own ``__getattr__`` is called first. ``dir`` of a module with ``__all__`` lists the names in
-    ``__all__``, unless the module has a ``__dir__`` of its own.
+    The module's own ``__getattr__`` is called first. If the module has ``__all__`` and no ``__dir__``, ``dir`` then
+    lists the names in ``__all__``.
     """
     owner = sys.modules[module]
     own_getattr = vars(owner).get("__getattr__")
     if "__all__" in vars(owner):
         vars(owner).setdefault("__dir__", lambda: sorted(owner.__all__))
 
-    def answer(name: str) -> Any:
+    def get_attribute(name: str) -> Any:
         if own_getattr is not None:
             try:
                 return own_getattr(name)
@@ -104,7 +104,7 @@ def answer_for(module: str) -> None:
         raise UnknownName(f"module {module!r}", name, dir(owner))
 
     # The module keeps Python's module class, the only one that cloudpickle, which sends functions to workers, supports.
-    vars(owner)["__getattr__"] = answer
+    vars(owner)["__getattr__"] = get_attribute
 
 
 def imported_names(package: str) -> list[str]:
@@ -120,8 +120,8 @@ def imported_names(package: str) -> list[str]:
 def checked_method(method: Any, name: str) -> Any:
     """Return a wrapper of ``method`` that raises ParameterError if it is called with wrong arguments.
 
-    A class in another module can use the wrapper as its method. ``name`` is the method's name in error messages.
-    The messages omit the first parameter, the object itself.
+    `extensions` adds such wrappers to classes. ``name`` is the method's name in error messages. The messages list the
+    parameters of the method without the first one, the instance.
     """
     return _wrap_checked(method, name, next(iter(inspect.signature(method).parameters)))
 
@@ -129,9 +129,9 @@ def checked_method(method: Any, name: str) -> Any:
 def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Make a package load each public name at its first use; return the new ``__getattr__`` of the package.
 
-    ``homes`` maps a public name to the module of the package that defines it, and the name of a public module to
-    itself. ``dir`` lists the names in ``homes`` and ``__all__``. Other modules of the package load by their names, too,
-    but are not listed. Functions are wrapped by `checked`.
+    ``homes`` is {public name: module of the package that defines it}. The name of a public module is mapped to itself.
+    ``dir`` then lists the names in ``homes`` and ``__all__``. Other modules of the package also load at their first
+    use, but ``dir`` does not list them. Public functions are wrapped by `checked`.
     """
     owner = sys.modules[package]
     own_getattr = vars(owner).get("__getattr__")
@@ -157,10 +157,10 @@ def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def new_name(owner: str, name: str, stacklevel: int) -> str:
-    """Return the present name of ``owner``'s attribute or parameter ``name``, with a DeprecationWarning.
+    """Return the present name of an attribute or parameter whose former name is ``name``; warn of its deprecation.
 
-    `RENAMED` lists the renamed attributes and parameters of each owner, a class or function.
-    ``stacklevel`` is the number of calls between the caller's source line and this function, as for `warnings.warn`.
+    ``owner`` is the module, class or function to which the name belongs; `RENAMED` lists the names that have changed.
+    The DeprecationWarning concerns the source line that is ``stacklevel`` calls above this function.
     """
     present_name = RENAMED[owner][name]
     warnings.warn(f"{owner}: {name} is now {present_name}", DeprecationWarning, stacklevel=stacklevel + 1)
@@ -168,11 +168,10 @@ def new_name(owner: str, name: str, stacklevel: int) -> str:
 
 
 def former(owner: str, name: str, stacklevel: int) -> Any:
-    """Return the object that was called ``name`` in the module ``owner`` before it moved, with a DeprecationWarning.
+    """Return an object that was called ``name`` in the module ``owner`` and has moved; warn of its deprecation.
 
-    `FORMER` lists these objects. Raises AttributeError if ``name`` is not listed, or if its new module is not found.
-
-    ``stacklevel`` is the number of calls between the caller's source line and this function, as for `warnings.warn`.
+    `FORMER` lists the objects that have moved. Raises AttributeError if ``name`` is not listed, or if the new module is
+    not found. The DeprecationWarning concerns the source line that is ``stacklevel`` calls above this function.
     """
     home = next((home for home, names in FORMER[owner].items() if name in names.split()), None)
     if home is None:
@@ -193,7 +192,7 @@ def former(owner: str, name: str, stacklevel: int) -> Any:
 def _wrap_checked(function: Any, name: str, hidden: str = "self") -> Any:
     """Return a wrapper of ``function`` that raises ParameterError for unknown, missing or surplus arguments.
 
-    ``name`` is the function's name in messages. Messages do not list the parameter ``hidden``.
+    ``name`` is the function's name in error messages, ``hidden`` a parameter that the messages omit.
     """
     signature = inspect.signature(function)
     parameters = signature.parameters
@@ -257,15 +256,15 @@ def _without_type(parameter: inspect.Parameter) -> str:
 
 
 def signature_of(parameters: Iterable[Any]) -> inspect.Signature:
-    """Return the signature of a function whose keyword-only arguments are these `protocols.parameter.Parameter`."""
+    """Return the signature of a function with a keyword-only argument for each of these `Parameter` objects."""
     return inspect.Signature([_make_keyword(parameter) for parameter in parameters])
 
 
 def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]) -> inspect.Signature:
-    """Return the signature of the method ``function`` with the parameters of all ``tables`` as further keywords.
+    """Return the signature of the method ``function``, extended by a keyword for each parameter in ``tables``.
 
-    A table is a sequence of `Parameter`. Each call accepts the parameters of only one of the tables. ``self`` is
-    omitted. A default that differs between tables is shown as ``...``.
+    A table is a sequence of `Parameter`. The method accepts such keywords through its ``**`` argument; a call may use
+    those of a single table. The result omits ``self``. A default that differs between tables is shown as ``...``.
     """
     _, *own_parameters = inspect.signature(function).parameters.values()
     from_tables: dict[str, inspect.Parameter] = {}
@@ -292,7 +291,7 @@ def _make_keyword(parameter: Any) -> inspect.Parameter:
 def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
     """Return ({argument: default}, names of the required arguments) of a function.
 
-    Only defaults that are numbers, texts or booleans are included.
+    Arguments with defaults of other types than number, text or boolean are left out.
     """
     try:
         arguments = inspect.signature(function).parameters.values()
@@ -312,7 +311,7 @@ def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]
 def documentation(
     text: str, parameters: Iterable[Any], title: str = "Parameters", types: Mapping[str, str] | None = None
 ) -> str:
-    """Return the docstring ``text`` with a section ``title`` on these parameters.
+    """Return the docstring ``text`` with an additional section on ``parameters``, under the heading ``title``.
 
     The section lists the type, default, range, unit and meaning of each parameter. ``types`` is {name: type} for
     parameters whose type differs from that of the default.
@@ -328,7 +327,7 @@ def documentation(
 
 
 def sections(text: str, tables: Mapping[str, Iterable[Any]]) -> str:
-    """Return the docstring ``text`` with a section for each of the ``tables``, {title: parameters}."""
+    """Return the docstring ``text`` with an additional section for each of ``tables``, {heading: parameters}."""
     return "\n\n".join([inspect.cleandoc(text), *(documentation("", table, name) for name, table in tables.items())])
 
 

@@ -1,4 +1,4 @@
-"""A line that explains a wait. A notebook shows it only during the wait, so it is not in a saved notebook.
+"""A line that explains a wait. A notebook shows the line only during the wait, so a saved notebook does not contain it.
 
 with Notice() as notice:
     notice.show("compiling ...")
@@ -20,7 +20,7 @@ def notebook_kernel() -> Any:
 
 
 class Notice:
-    """A line on standard error. In a notebook it is an output of the cell until the end of the ``with`` block."""
+    """A line on standard error that explains a wait. In a notebook it disappears at the end of the ``with`` block."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -36,7 +36,7 @@ class Notice:
             self._handle.update({"text/html": ""}, raw=True)
 
     def show(self, text: str) -> None:
-        """Show a line; in a notebook it replaces the previous one."""
+        """Show the line ``text``; in a notebook it replaces the previous line."""
         kernel = notebook_kernel()
         if kernel is None:
             print(text, file=sys.stderr, flush=True)

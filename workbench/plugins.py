@@ -1,6 +1,6 @@
-"""Plug-ins: protocols, topologies, filters, metrics, radios and views of other installed distributions.
+"""Plug-ins: protocols, topologies, filters, metrics, radios and views that other installed packages provide.
 
-A distribution lists its plug-ins in its metadata, in one group of entry points for each kind::
+A package (distribution) lists its plug-ins in its metadata, in one group of entry points for each kind::
 
     [project.entry-points."workbench.protocols"]
     CoinFlooding = "coin_flooding:CoinFlooding"
@@ -43,7 +43,10 @@ class Plugin(NamedTuple):
 
 
 def names(kind: str, taken: Collection[str] = ()) -> list[str]:
-    """Return the names of the plug-ins of ``kind`` (a key of `KINDS`) except ``taken``, without loading them."""
+    """Return the names of the plug-ins of ``kind`` (a key of `KINDS`) except those in ``taken``.
+
+    No plug-in is loaded.
+    """
     return [name for name in (_provided[kind] if kind in _provided else _find_entry_points(kind)) if name not in taken]
 
 
@@ -76,7 +79,10 @@ def leave_out(kind: str, name: str, error: BaseException) -> None:
 
 
 def provide(kind: str, plugins: Mapping[str, Any]) -> None:
-    """Make ``plugins``, {name: plug-in}, the only plug-ins of ``kind`` (a key of `KINDS`)."""
+    """Use ``plugins``, {name: plug-in}, in place of all installed plug-ins of ``kind`` (a key of `KINDS`).
+
+    A worker process of a sweep calls this function with the plug-ins of the process that started the sweep.
+    """
     _provided[kind] = plugins
     for name in plugins:
         _errors.pop((kind, name), None)
@@ -93,14 +99,14 @@ def installed() -> list[Plugin]:
 
 
 class PluginError(WorkbenchError):
-    """A plug-in that does not fit its entry-point group."""
+    """A plug-in that lacks an attribute which its kind needs, or whose entry point has a wrong name."""
 
 
 @cache
 def _find_entry_points(kind: str) -> dict[str, EntryPoint]:
     """Return {name of a plug-in: entry point} for ``kind``, a key of `KINDS`.
 
-    If a name occurs twice, the first one in Python's search path is used.
+    If two distributions have a plug-in of the same name, the first in Python's search path is used.
     """
     return {entry.name: entry for entry in reversed(tuple(entry_points(group=f"workbench.{kind}")))}
 
@@ -120,7 +126,8 @@ def _load(kind: str, entry: EntryPoint) -> Any:
 def _find_distribution(kind: str, name: str) -> str:
     """Return the name and version of the installed distribution that contains the plug-in ``name``.
 
-    ``kind`` is a key of `KINDS`. The result is "another process" if the plug-in is not installed here.
+    ``kind`` is a key of `KINDS`. If the plug-in is not installed here, it was sent by another process (`provide`);
+    the result is then "another process".
     """
     entry = _find_entry_points(kind).get(name)
     return "another process" if entry is None or entry.dist is None else f"{entry.dist.name} {entry.dist.version}"

@@ -54,6 +54,8 @@ HOME = PROTOCOLS | {
     "fuzz": "fuzzing",
     "gallery": "gallery",
     "lab": "widgets.laboratory",
+    "claim": "records.verdicts",
+    "claims": "records.verdicts",
     "open_scenario": "records.opening",
     "memory": "analysis.node_memory",
     "random_outage": "sim.random_workload",
@@ -89,6 +91,7 @@ HOME = PROTOCOLS | {
     "dps": "protocols.dps",
     "tinymq": "protocols.tinymq",
     "attributes": "attributes",
+    "captures": "captures",
     "datasets": "datasets",
     "draws": "draws",
     "errors": "errors",
@@ -107,7 +110,7 @@ HOME = PROTOCOLS | {
 # Class -> attributes that higher modules implement -> the function of each; its first parameter is `self`.
 EXTENSIONS = {
     "analysis.energy.Energy": {"plot": "views.energy.plot", "map": "views.energy.lifetime_map"},
-    "pipelines.live.following.Following": {"chart": "views.windows.chart"},
+    "pipelines.live.following.Following": {"plot": "views.windows.plot", "chart": "views.windows.chart"},
     "protocols.dissection.Dissection": {"_repr_html_": "views.dissection.page"},
     "sim.run.Run": {
         "frames": "analysis.frames.frames",
@@ -115,6 +118,7 @@ EXTENSIONS = {
         "energy": "analysis.energy.energy",
         "stream": "pipelines.live.bridge.stream",
         "save": "records.record.save",
+        "save_pcapng": "captures.writing.save_pcapng",
         "show": "views.notebook.show",
         "figure": "views.figure.figure",
         "plot": "views.deliveries.plot",

@@ -1,7 +1,8 @@
-"""The purposes of random draws other than a node's own (`draws.PROTOCOL`): links, radios, topologies, workloads.
+"""Constants for the purposes of random draws: links, radios, topologies, workloads.
 
-The numbers enter the hash of a draw, so every recorded result depends on them: never renumber; append new ones. They
-are not in draws.py because every name takes memory on a mote, and a mote draws only for its own node.
+The purpose of a node's own draws is `draws.PROTOCOL`. The numbers enter the hash of a draw, so every recorded result
+depends on them: never renumber; append new ones. They are not in draws.py because every name takes memory on a mote,
+and a mote draws only for its own node.
 """
 
 LINK_LOSS = 1

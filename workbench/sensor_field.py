@@ -1,4 +1,4 @@
-"""The quantity that sensors measure: a field over space and time with days, smooth variation, noise and a hot spot.
+"""The field that sensors measure, a value at each place and time: daily cycle, variation in space, noise, hot spot.
 
 Theory of operation
     value = base + diurnal wave + spatial variation + hot spot + noise, rounded to the resolution
@@ -9,8 +9,8 @@ Theory of operation
     hot spot            amplitude exp(-d^2 / (2 radius^2)) around a point that goes back and forth on a path
     noise               normal, drawn independently for each (node, time)
 
-    Every draw is a hash of (seed, node, time), so ``value`` is a pure function: two engines, or two machines, read
-    the same numbers.
+    Every draw is a hash of (seed, node, time), so ``value`` is a pure function: two engines, or two machines, get
+    the same values.
 
 Reference
     A. Rahimi, B. Recht: Random features for large-scale kernel machines, NIPS 2007.
@@ -118,7 +118,7 @@ class SensorField:
     def value(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
     ) -> float:
-        """Return the reading of ``node`` at (x_m, y_m), ``time_s`` after midnight.
+        """Return the reading of ``node`` at (x_m, y_m), ``time_s`` after midnight, in the unit of the field's key.
 
         ``extent`` is the width and height of the network's area in meters.
         """
@@ -138,8 +138,8 @@ class SensorField:
     @property
     def _decimals(self) -> int:
         """The number of decimals in which readings are written: those of the sensor's resolution, at least two."""
-        text = f"{self.resolution:.6f}".rstrip("0")
-        return max(2, len(text.partition(".")[2]))
+        resolution_text = f"{self.resolution:.6f}".rstrip("0")
+        return max(2, len(resolution_text.partition(".")[2]))
 
     def hot_spot_at(self, time_s: float, extent: tuple[float, float] = (100.0, 100.0)) -> tuple[float, float] | None:
         """Return the hot spot's center (x_m, y_m) ``time_s`` seconds after midnight; None before the hot spot appears.
@@ -205,7 +205,7 @@ class SensorField:
 
 
 def parameters() -> tuple[Parameter, ...]:
-    """Return the parameters of a `SensorField` for input forms, without ``hot_spot_path``, a list of points."""
+    """Return the parameters of a `SensorField` for input forms, except ``hot_spot_path``, which is a list of points."""
     ranged_parameters = (
         Parameter(name, getattr(SensorField, name), *limits_and_meaning) for name, limits_and_meaning in _RANGES.items()
     )
@@ -216,9 +216,9 @@ def parameters() -> tuple[Parameter, ...]:
 
 @lru_cache(maxsize=64)
 def _draw_components(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
-    """Draw the waves of the spatial variation: [(wave number along x, along y, phase), ...].
+    """Return random waves of the spatial variation: [(wave number along x, wave number along y, phase), ...].
 
-    Their wave numbers are normally distributed, as a Gaussian covariance has a Gaussian spectrum.
+    The wave numbers are in 1/m, and normally distributed, because a Gaussian covariance has a Gaussian spectrum.
     """
     stream = draws.Stream(draws.make_key(seed, purposes.SENSOR_FIELD, _SPATIAL))
     return [
@@ -245,7 +245,10 @@ def _check_path(corners: Any) -> tuple[tuple[float, float], ...]:
 
 
 def _find_point_along(corners: list[tuple[float, float]], legs: list[float], travelled_m: float) -> tuple[float, float]:
-    """Return the point at distance ``travelled_m`` along a path; ``legs`` are the distances between its corners."""
+    """Return the point (x, y) of a path in m at the distance ``travelled_m`` from its first corner.
+
+    ``legs`` are the distances between successive ``corners`` in m. Beyond the path's end, the last corner is returned.
+    """
     for (start, end), leg_m in zip(pairwise(corners), legs, strict=True):
         if travelled_m <= leg_m and leg_m > 0:
             leg_share = travelled_m / leg_m

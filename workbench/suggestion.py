@@ -12,8 +12,9 @@ _LONGEST = 40  # characters of a name that are compared
 def meant(name, known):
     """Return " (did you mean TEMP?)" with the known name most similar to ``name``, or "" if none is similar.
 
-    Similarity is twice the length of the longest common subsequence divided by the sum of both lengths; case does not
-    count. A name that contains the other one scores higher: "delivery" suggests delivery_ratio.
+    The similarity of two names is twice the length of their longest common subsequence, divided by the sum of their
+    lengths; case does not count. If one name contains the other, their similarity is increased: "delivery" suggests
+    delivery_ratio.
 
     >>> meant("collision", ["loss", "collisions", "csma"])
     ' (did you mean collisions?)'

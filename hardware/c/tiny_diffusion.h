@@ -1,4 +1,4 @@
-/* TinyDiffusion's definition file: sizes, keys, operators, application types, packet types and settings.
+/* TinyDiffusion's definition file: sizes, keys, operators, application types and settings.
  *
  * `hardware/definition_file.py` makes it of the parameters and of the registry of keys in Python: change those, not
  * this file. A size may also be set where the library is compiled: cc -DMAX_INTERESTS=5 ... */
@@ -117,10 +117,6 @@ enum {
     TEMPERATURE_PROBE_TYPE = 13,
     BATTERYVOLTAGE_TYPE = 14
 };
-
-/* Packet types */
-
-enum { INTEREST_PACKET = 1, DATA_PACKET = 2 };
 
 /* Settings: of a struct diffusion_settings */
 

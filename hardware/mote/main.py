@@ -1,4 +1,7 @@
-"""The file that a mote starts. ``board`` is the driver of this board: a file of boards/, copied under that name."""
+"""The file that a mote executes at its start.
+
+The module ``board`` is this board's driver, a copy of a file of boards/.
+"""
 
 import board
 from mote import Mote

@@ -1,13 +1,14 @@
 """The program of a mote: one protocol node, driven by a clock, a radio, a sensor and the host link.
 
 Theory of operation
-    The node is the same file as in the simulator (workbench/protocols), and like it this program never waits: the board
-    passes it bytes from the host link (`feed`) and steps it when time has passed (`step`), which returns the time until
-    the next step. After each of these, the node's events go to the host and its frames to the radio.
+    The node's code is the same file as in the simulator (workbench/protocols). Like the node, this program never waits.
+    The board passes it the bytes from the host link (`feed`). The board also calls `step`, which executes what is due
+    and returns the time until the next call. After each call, the node's events go to the host and its frames to the
+    radio.
 
     The mote belongs to the host that greeted it last, as long as that host sends a message at least every BUSY_US. It
-    executes commands with the secret of that host's greeting, refuses all others, and reports them to its host. A mote
-    without a host continues as before. A mote whose clock is held, as after a run, stays silent.
+    executes commands that have the secret of this host's greeting. It refuses all other commands, and reports them to
+    its host. A mote without a host continues as before. A mote whose clock is held, as after a run, sends nothing.
 
     An event or a frame that does not fit in a frame of the host link is dropped and reported as a problem. The node's
     other events and frames are sent.
@@ -37,7 +38,7 @@ LONGEST_TEXT = 240  # characters, which may take four bytes each
 
 
 class Mote:
-    """A mote on a board (see boards/ for what a board has)."""
+    """A mote on a board; ``board`` is the board's driver, a module such as those in boards/."""
 
     def __init__(self, board):
         self.board = board
@@ -47,38 +48,39 @@ class Mote:
         self.sensor = None
         self.random = None
         self._deframer = framing.Deframer()
-        self._spoilt = 0
+        self.spoilt = 0
         self._secret = None  # of the present host
         self._contested = 0  # greetings and commands of others so far
-        self._foreign = 0  # the radio's count, as last reported
+        self.foreign = 0  # the radio's count, as last reported
+        self.simulated = ()  # neighbors that the host simulates, in a run of a mote with a radio
         self._greeted_us = 0
         self._offset_us = 0
         self._held_us = None
         self._greet(0)
 
     def now(self):
-        """Return the time in µs, as the host set it."""
+        """Return the mote's time in µs, according to the clock that the host has set."""
         return self.board.now_us() + self._offset_us if self._held_us is None else self._held_us
 
     # Called by the board
 
     def feed(self, data):
-        """Take bytes that came over the host link."""
+        """Process bytes received over the host link: execute the complete messages among them."""
         contested = self._contested
         for body in self._deframer.feed(data):
             try:
                 kind, fields, rest = link.decode(body)
-                self._take(kind, fields, rest)
+                self.take(kind, fields, rest)
             except DecodeError:
                 self._deframer.spoilt += 1
-        if self._deframer.spoilt != self._spoilt:
-            self._spoilt = self._deframer.spoilt
-            self.tell("noise", 0, self._spoilt, "")
+        if self._deframer.spoilt != self.spoilt:
+            self.spoilt = self._deframer.spoilt
+            self.tell("noise", 0, self.spoilt, "")
         if self._contested != contested:
             self.tell("contested", 0, self._contested, "another host greeted or commanded this mote, and was refused")
 
     def step(self):
-        """Execute everything due; return the µs until the next step, or None if nothing is planned."""
+        """Execute everything that is due; return the µs until the next step, or None if nothing is planned."""
         if self.node is None:
             return None
         try:
@@ -93,8 +95,9 @@ class Mote:
             return FAILED_US
 
     def _step(self, now):
-        for frame, previous_hop, broadcast in self.radio.poll(now):
-            self._tell_frame("received", previous_hop, frame, broadcast)
+        for heard in self.radio.poll(now):
+            frame, previous_hop, broadcast = heard[:3]
+            self._tell_frame("received", previous_hop, frame, broadcast, heard[3] if len(heard) > 3 else 0)
             self.node.receive(frame, previous_hop, now, broadcast)
             self._pass_on()
         if hasattr(self.radio, "outcomes"):
@@ -102,14 +105,16 @@ class Mote:
                 self.node.sent(destination, frame, ok, now)
                 self._pass_on()
         foreign = getattr(self.radio, "foreign", 0)
-        if foreign != self._foreign:
-            self._foreign = foreign
+        if foreign != self.foreign:
+            self.foreign = foreign
             self.tell("foreign", 0, foreign, "frames of another run, which this one does not take")
+        if hasattr(self.radio, "report"):
+            self.radio.report(self.tell)
         if self.node.next_wake is not None and self.node.next_wake <= now:
             self.node.wake(now)
             self._pass_on()
         if self.sensor is not None and self.sensor.next_us <= now:
-            self._publish(self.sensor.read(now), now)
+            self.publish(self.sensor.read(now), now)
         times = [self.node.next_wake, self.radio.next_us, self.sensor and self.sensor.next_us]
         times = [time for time in times if time is not None]
         return max(0, min(times) - self.now()) if times else None
@@ -124,19 +129,26 @@ class Mote:
             self._complain(str(error))
 
     def tell(self, name, sequence, value, detail):
-        """Report one of the mote's own events to the host."""
+        """Send the host an event of the mote itself, not of its node; ``name`` is one of OWN_EVENTS of the host link.
+
+        ``sequence``, ``value`` and ``detail`` are the event's columns of the trace.
+        """
         address = NOBODY if self.node is None else self.node.address
         self.write(link.encode_own_event(self.now(), name, NOBODY, "", address, sequence, 0, value, detail))
 
     def _complain(self, detail):
         self.tell("told", 0, 0, detail[:LONGEST_TEXT])
 
-    def _tell_frame(self, name, peer, frame, broadcast):
+    def _tell_frame(self, name, peer, frame, broadcast, value=0):
+        """Send the host an event on a frame of the mote's own radio; ``name`` is the event's name, such as "sent".
+
+        ``peer`` is the other node, ``value`` the RSSI in dBm (0: not measured).
+        """
         try:
             message, origin, sequence = self.node.describe(frame, broadcast)
         except Exception:  # Describing invalid bytes may raise any error.
             message, origin, sequence = "", NOBODY, 0
-        self.write(link.encode_own_event(self.now(), name, peer, message, origin, sequence, len(frame), 0, ""))
+        self.write(link.encode_own_event(self.now(), name, peer, message, origin, sequence, len(frame), value, ""))
 
     def _pass_on(self):
         """Send the node's events to the host and its frames to the radio."""
@@ -146,13 +158,22 @@ class Mote:
         for subscription in self.subscriptions.values():
             subscription.take()  # The host has these readings as events; stored here they would fill the memory.
         for destination, frame in self.node.take_frames():
+            peer = NOBODY if destination is None else destination
             if not self.radio.is_serial:
-                peer = NOBODY if destination is None else destination
-                self._tell_frame("sent", peer, frame, destination is None)
+                # A frame that simulated neighbors receive goes to the host too, which reports it as sent.
+                if self.simulated if destination is None else destination in self.simulated:
+                    self.write(link.encode(link.SEND, peer, rest=frame))
+                    if destination is not None:
+                        continue
+                else:
+                    self._tell_frame("sent", peer, frame, destination is None)
             self.radio.send(destination, frame, now)
 
     def _greet(self, number):
-        """Answer the greeting with this session number, or (0) announce that the mote begins."""
+        """Send the host a READY message, with ``number`` as its session.
+
+        With the session of a greeting, the message answers this greeting; with 0, it announces a start of the mote.
+        """
         has_radio = getattr(self.board, "HAS_RADIO", False)
         name = self.board.NAME.encode()
         self.write(link.encode(link.READY, link.MAGIC, link.VERSION, number, self.boot, has_radio, rest=name))
@@ -162,7 +183,7 @@ class Mote:
 
     # Commands from the host
 
-    def _take(self, kind, fields, rest):
+    def take(self, kind, fields, rest):
         if kind == link.HELLO:
             magic, version, session = fields
             if magic != link.MAGIC or version != link.VERSION:
@@ -206,7 +227,7 @@ class Mote:
             self.board.reset()
 
     def _act(self, kind, fields, rest):
-        """Execute a command; return the number for its answer."""
+        """Execute a command of the host; return the number for its answer. None counts as 0."""
         if kind == link.PING:
             return self.board.memory()[0]
         if kind == link.CONFIGURE:
@@ -231,11 +252,11 @@ class Mote:
         elif kind == link.WAKE:
             self.node.wake(now)
         elif kind == link.PUBLISH:
-            return self._publish(link.decode_attribute_list(rest), now)
+            return self.publish(link.decode_attribute_list(rest), now)
         elif kind == link.SUBSCRIBE:
-            number = self._subscribe(fields[0], fields[1] == 1, link.decode_attribute_list(rest), now)
+            number = self.subscribe(fields[0], fields[1] == 1, link.decode_attribute_list(rest), now)
         elif kind == link.UNSUBSCRIBE:
-            self._unsubscribe(fields[0], now)
+            self.unsubscribe(fields[0], now)
         elif kind == link.LINK_QUALITY:
             self.node.link_quality(fields[0], fields[1], fields[2], now)
         elif kind == link.OUTCOME:
@@ -259,19 +280,22 @@ class Mote:
         random = draws.Stream(configuration["key"])
         node = kind(configuration["address"], settings, random)
         sensor = None
-        if configuration.get("sensor"):
+        sensor_settings = configuration.get("sensor") or getattr(self.board, "sensor", None)
+        if sensor_settings:
             from sensors import make_sensor
 
-            sensor = make_sensor(configuration["sensor"], self.now(), self.board)
+            sensor = make_sensor(sensor_settings, self.now(), self.board)
         # An invalid configuration raises an error above, so the mote keeps its present node.
         self.node, self.sensor, self.random = None, sensor, random
         self.subscriptions, self.subscribed = {}, -1  # by number, without those that have expired; the last number
         if self.radio is not None:
             self.radio.close()
             self.radio = None
-            self._foreign = 0
+            self.foreign = 0
+        radio_settings = configuration.get("radio") or {}
+        self.simulated = radio_settings.get("simulated", ())
         if getattr(self.board, "HAS_RADIO", False):
-            self.radio = self.board.make_radio(self, configuration["address"], configuration.get("radio") or {})
+            self.radio = self.board.make_radio(self, configuration["address"], radio_settings)
         else:
             self.radio = SerialRadio(self.write)
         self.node = node
@@ -280,7 +304,7 @@ class Mote:
         self._pass_on()
         return self.boot
 
-    def _subscribe(self, expires_s, match_all, attributes, now):
+    def subscribe(self, expires_s, match_all, attributes, now):
         expires_s = None if expires_s < 0 else expires_s
         for number, old in list(self.subscriptions.items()):
             if old.expires_us is not None and old.expires_us <= now:
@@ -293,7 +317,7 @@ class Mote:
             self.tell("subscribed", subscription.number, expires_us, attributes)
         return subscription.number
 
-    def _unsubscribe(self, number, now):
+    def unsubscribe(self, number, now):
         if not self.node.first_number <= number <= self.subscribed:
             raise WorkbenchError("subscription %d does not exist at node %d" % (number, self.node.address))
         if number not in self.subscriptions:
@@ -302,7 +326,7 @@ class Mote:
             self.tell("unsubscribed", number, 0, "")
         self.node.unsubscribe(self.subscriptions.pop(number), now)
 
-    def _publish(self, attributes, now):
+    def publish(self, attributes, now):
         number = self.node.publish(attributes, now)
         if self._held_us is None:
             self.tell("published", number, 0, attributes)

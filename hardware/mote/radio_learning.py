@@ -1,8 +1,8 @@
 """A radio whose node learns link qualities from beacons: the board's own radio, and `LinkEstimator` beside it.
 
-A board's ``make_radio`` returns it if the settings of the configuration's ``radio`` have ``link_quality: "learned"``; a
-mote without it loads nothing of this file. Beacons are sent and received here; the node gets the ratios that have
-changed, and the host the frames.
+A board's ``make_radio`` returns this radio if the settings of the configuration's ``radio`` have ``link_quality:
+"learned"``; other motes do not load this file. The radio sends and receives beacons. It reports changed delivery ratios
+to the node, and the beacons' frames to the host.
 
 This file runs under MicroPython.
 """
@@ -13,7 +13,10 @@ from workbench.protocols.link_estimator import LONGEST_INTERVAL_US, MARK, LinkEs
 
 
 class LearningRadio:
-    """The board's radio, with beacons; names that this class lacks, such as ``foreign``, are the radio's own."""
+    """A board's radio that also sends and receives beacons.
+
+    Its other attributes, such as ``foreign``, are the radio's.
+    """
 
     is_serial = False
 
@@ -37,7 +40,7 @@ class LearningRadio:
         self._radio.close()
 
     def poll(self, now):
-        """Send a beacon that is due, receive beacons, and return the other frames, as the board's radio does."""
+        """Send a beacon if one is due, process received beacons, and return all other frames that were received."""
         if self._beacon_us <= now:
             frame = self._estimator.make_beacon()
             self._report("sent", NOBODY, frame)
@@ -46,9 +49,9 @@ class LearningRadio:
             self._beacon_us = self._next_beacon_us(now)
         frames = []
         for received in self._radio.poll(now):
-            frame, neighbor, _ = received
+            frame, neighbor = received[:2]
             if frame[:1] == bytes((MARK,)):  # No protocol's frame begins with this byte.
-                self._receive(neighbor, frame, now)
+                self._receive(neighbor, frame, now, received[3] if len(received) > 3 else 0)
             else:
                 frames.append(received)
         earlier = self._radio.next_us
@@ -59,15 +62,15 @@ class LearningRadio:
         half_us = half_interval_us(self._sent, LONGEST_INTERVAL_US)
         return now + half_us + self._mote.random.below(half_us)
 
-    def _receive(self, neighbor, frame, now):
-        self._report("received", neighbor, frame)
+    def _receive(self, neighbor, frame, now, rssi):
+        self._report("received", neighbor, frame, rssi)
         ratios = self._estimator.receive(neighbor, frame)
         if ratios is not None:
             self._mote.node.link_quality(neighbor, ratios[0], ratios[1], now)
             self._mote._pass_on()
 
-    def _report(self, name, peer, frame):
+    def _report(self, name, peer, frame, rssi=0):
         mote = self._mote
         origin = mote.node.address if peer == NOBODY else peer
         number = frame[1] | frame[2] << 8
-        mote.write(link.encode_own_event(mote.now(), name, peer, "beacon", origin, number, len(frame), 0, ""))
+        mote.write(link.encode_own_event(mote.now(), name, peer, "beacon", origin, number, len(frame), rssi, ""))

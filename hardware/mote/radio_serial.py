@@ -1,8 +1,8 @@
 """A radio at the other end of a serial line: it sends frames as messages of the host link.
 
-Frames that it hears come back as HEARD, and reports of unicast frames as OUTCOME; the program takes both by itself.
-Virtual motes have this radio, with the host as the medium. A modem that speaks SEND, HEARD and OUTCOME of the host link
-would do as well.
+Received frames come as messages HEARD, and the outcomes of unicast frames as messages OUTCOME; the mote's program
+(mote.py) handles both itself. Virtual motes have this radio, with the host as the medium. A modem that implements SEND,
+HEARD and OUTCOME of the host link could be used instead of the host.
 """
 
 from workbench.motes import messages as link
@@ -10,7 +10,7 @@ from workbench.protocols.contract import NOBODY
 
 
 class SerialRadio:
-    """A radio whose frames are messages, given to the function ``write``."""
+    """A radio that sends each frame as a message, by calling the function ``write``."""
 
     is_serial = True
     next_us = None

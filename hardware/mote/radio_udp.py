@@ -1,104 +1,83 @@
-"""A radio made of UDP broadcasts: motes with WiFi, or processes on one machine, that share a port.
+"""A radio made of UDP broadcasts: motes with Wi-Fi, or processes on one machine, that share a port.
 
-Datagram (little-endian)
-    magic "WR", run u32, sender u32, destination i32 (-1: everybody), then the frame
+Every datagram goes to the broadcast address, as a radio's frame reaches all nodes in range. datagrams.py has the layout
+of a datagram, the repetitions and the counts of faults. Datagrams are not acknowledged, so this radio reports no
+outcomes of unicast frames. It measures no RSSI: an IP stack does not report the RSSI of a datagram.
 
-    Each run has its own number and port. Motes of two runs may share a network and, by chance, a port. Datagrams with
-    another run's number are counted (``foreign``) and dropped.
-
-    Every datagram goes to the broadcast address, as a radio's frame reaches all nodes in range. Datagrams to other
-    nodes are dropped.
-    A broadcast waits for a random time first, so that neighbors that heard the same frame do not answer at once.
-    Datagrams are not acknowledged, so this radio reports no outcomes of unicast frames.
-
-Settings (of the configuration's ``radio``)
+Settings (of the configuration's ``radio``), in addition to those of datagrams.py
     to           destination address; 127.255.255.255 (default) stays on this machine, 255.255.255.255 is the network
-    run          number of the run, default 0; the host gives each run another number
     port         UDP port, default 47700; the host gives each run another port
-    jitter_ms    longest random delay of a broadcast, default 5
-    neighbors    nodes in range; frames of others are dropped; default: all nodes
 """
 
 import socket
-import struct
 
-from workbench.protocols.contract import NOBODY
-
-_HEADER = "<2sIIi"
-_HEADER_B = 14
-_MAGIC = b"WR"
-_LONGEST = 1500
+from datagrams import DatagramRadio
 
 
-class UdpRadio:
-    """A radio that sends frames as datagrams; ``random`` is a `draws.Stream` for the delays."""
+class UdpRadio(DatagramRadio):
+    """A radio that sends frames as UDP broadcasts; ``network`` is the board's `Wifi`, or None on a process."""
 
-    is_serial = False
+    def __init__(self, address, settings, random, network=None):
+        DatagramRadio.__init__(self, address, settings, random)
+        if network is None and "quiet_s" not in settings:
+            self._quiet_us = 0  # A process has no radio that can fall silent.
+        self._network = network
+        self._socket = None
+        self._port = settings.get("port", 47700)
+        self._target = settings.get("to", "127.255.255.255")
+        self._to = socket.getaddrinfo(self._target, self._port)[0][-1]
+        self._open()
 
-    def __init__(self, address, settings, random):
-        self.address = address
-        self.next_us = None
-        self.foreign = 0  # datagrams of other runs
-        self._random = random
-        self._run = settings.get("run", 0)
-        self._jitter_us = int(1000 * settings.get("jitter_ms", 5))
-        self._neighbors = settings.get("neighbors")
-        self._waiting = []
-        port = settings.get("port", 47700)
-        to = settings.get("to", "127.255.255.255")
-        self._to = socket.getaddrinfo(to, port)[0][-1]
+    def _open(self):
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_BROADCAST", 0x20), 1)
         # A socket that is bound to one address does not get broadcasts. Bound to the broadcast address itself, it
         # gets those alone, and loopback's only from this machine.
-        self._socket.bind(socket.getaddrinfo(to if to.startswith("127.") else "0.0.0.0", port)[0][-1])
+        own = self._target if self._target.startswith("127.") else "0.0.0.0"
+        self._socket.bind(socket.getaddrinfo(own, self._port)[0][-1])
         self._socket.setblocking(False)
 
     def fileno(self):
         """Return the socket, for boards that wait on sockets."""
         return self._socket
 
-    def send(self, destination, frame, now):
-        """Send a frame, a broadcast after a random delay."""
-        delay_us = self._random.below(self._jitter_us + 1) if destination is None else 0
-        head = struct.pack(_HEADER, _MAGIC, self._run, self.address, NOBODY if destination is None else destination)
-        self._waiting.append((now + delay_us, head + frame))
-        self._send_due(now)
-
     def poll(self, now):
-        """Send the frames that are due; return [(frame, previous hop, broadcast), ...] received since the last call."""
-        self._send_due(now)
-        heard = []
-        while True:
-            try:
-                datagram = self._socket.recvfrom(_LONGEST)[0]
-            except OSError:
-                return heard
-            if len(datagram) < _HEADER_B or datagram[:2] != _MAGIC:
-                continue
-            _, run, sender, destination = struct.unpack_from(_HEADER, datagram, 0)
-            if run != self._run:
-                self.foreign += 1
-                continue
-            if sender == self.address or destination not in (NOBODY, self.address):
-                continue
-            if self._neighbors is None or sender in self._neighbors:
-                heard.append((datagram[_HEADER_B:], sender, destination == NOBODY))
+        """Check the Wi-Fi connection, then send and receive as `DatagramRadio.poll` does."""
+        if self._network is not None:
+            fault = self._network.check(now)
+            if fault is not None:
+                self.count(fault)
+            if not self._network.is_connected:
+                self._received_us = now  # A restart would end the attempt to connect.
+        return DatagramRadio.poll(self, now)
+
+    def transmit(self, destination, datagram):
+        """Send a datagram to the broadcast address; raise OSError if the network does not accept it.
+
+        Without a connection to the access point the frame is lost, as if no node were in range.
+        """
+        if self._network is not None and not self._network.is_connected:
+            self.count("lost")
+            return
+        self._socket.sendto(datagram, self._to)
+
+    def receive(self):
+        """Return (datagram, 0), or None if no datagram has arrived. RSSI is not measured."""
+        try:
+            return self._socket.recvfrom(self.longest_B)[0], 0
+        except OSError:
+            return None
+
+    def restart(self):
+        """Restart the Wi-Fi connection, if the board has one, and open a new socket."""
+        self._socket.close()
+        try:
+            if self._network is not None:
+                self._network.restart()
+        finally:
+            self._open()
 
     def close(self):
         """Close the socket."""
         self._socket.close()
-
-    def _send_due(self, now):
-        waiting = []
-        for due, datagram in self._waiting:
-            if due > now:
-                waiting.append((due, datagram))
-                continue
-            try:
-                self._socket.sendto(datagram, self._to)
-            except OSError:
-                pass  # Without a network the frame is lost, as if no node were in range.
-        self._waiting = waiting
-        self.next_us = min([due for due, _ in waiting]) if waiting else None

@@ -1,4 +1,4 @@
-"""Sensors of a mote: the board's own, or a simulated one: a constant, a ramp, a replayed log.
+"""Sensors of a mote: the board's own sensor, or a simulated one (a constant, a ramp, a replayed log).
 
 Settings (of the configuration's ``sensor``); values are in wire units (2650 is "TEMP IS 26.5")
     key          the attribute's key
@@ -12,7 +12,7 @@ from workbench.errors import ParameterError
 
 
 class Sensor:
-    """A sensor with periodic readings. ``value`` is a function from a reading's number to its value."""
+    """A sensor with periodic readings. ``value(number)`` returns the value of reading ``number``, counted from 0."""
 
     def __init__(self, key, every_us, value, now):
         self.next_us = now + every_us
@@ -22,7 +22,10 @@ class Sensor:
         self._readings = 0
 
     def read(self, now):
-        """Return the attributes of the reading that is due."""
+        """Return the attributes of the reading that is due, and set the time of the next reading.
+
+        ``now`` is in µs. Readings that were missed are skipped.
+        """
         value = self._value(self._readings)
         self._readings += 1
         self.next_us += self._every_us
@@ -33,7 +36,10 @@ class Sensor:
 
 
 def make_sensor(settings, now, board):
-    """Return the sensor for these settings. Raises ParameterError if they are not valid."""
+    """Return the sensor for the settings that the module's docstring lists.
+
+    ``now`` is the time in µs, ``board`` the driver module. Raises ParameterError if the settings are not valid.
+    """
     kind = settings.get("kind")
     every_us = int(1000 * settings["every_ms"])
     if every_us < 1:
@@ -47,7 +53,7 @@ def make_sensor(settings, now, board):
     elif kind == "board" and hasattr(board, "read_sensor"):
         value = board.read_sensor
     else:
-        raise ParameterError("a sensor's kind is %r; it must be constant, ramp, log, or board where it has one" % kind)
+        raise ParameterError("a sensor's kind is %r; it must be constant, ramp, log, or (if it has one) board" % kind)
     return Sensor(settings["key"], every_us, value, now)
 
 
@@ -57,7 +63,7 @@ def _constant(value):
 
 def _ramp(start, step, stop):
     if step == 0 or (stop - start) * step < 0:
-        raise ParameterError("a ramp from %r never comes to %r in steps of %r" % (start, stop, step))
+        raise ParameterError("a ramp from %r does not reach %r in steps of %r; change the step" % (start, stop, step))
     count = (stop - start) // step + 1
     return lambda number: start + number % count * step
 

@@ -41,11 +41,12 @@ _LESSONS = {
     "10": "asleep",
     "11": "choosing",
     "12": "healing",
+    "13": "bench",
 }
 
 
 def check(number: str, answer: Any, *given: Any) -> Verdict:
-    """Judge an answer to the exercise with this number; ``given`` are the objects of the exercise.
+    """Judge an answer to the exercise ``number``, such as "01.1"; ``given`` are the objects of the exercise.
 
     The answer may be any object; the verdict on a wrong answer explains why it is wrong. Raises ParameterError for an
     unknown number, and TypeError if ``given`` does not fit the exercise.

@@ -17,7 +17,7 @@ _LONGEST_S = 600.0
 
 
 def idle_charge(answer: Any, idle: Run) -> Verdict:
-    """Judge the charge in mC of a node that only wakes up and listens for an hour; ``idle`` is a run without frames."""
+    """Judge the charge in mC that a node takes in an hour without frames; ``idle`` is such a run, of any duration."""
     per_hour_mC = idle.metrics["charge_mC"] * 3600 / idle.scenario.duration_s
     if abs(float(answer) - per_hour_mC) <= _TOLERANCE * per_hour_mC:
         return Verdict(True, f"The simulated node takes {per_hour_mC:.0f} mC in an hour.")
@@ -28,12 +28,12 @@ def idle_charge(answer: Any, idle: Run) -> Verdict:
 
 
 def best_interval(answer: Any, scenarios: Mapping[float, Scenario]) -> Verdict:
-    """Judge which wake-up interval in ms takes the least charge."""
+    """Judge the wake-up interval in ms: it must be the one of ``scenarios`` that takes the least charge."""
     return cheapest(answer, scenarios, "charge_mC", "mC")
 
 
 def cheap_flooding(answer: Any, scenario: Callable[..., Scenario], asleep: Radio) -> Verdict:
-    """Judge an interval of publications at which flooding takes less charge than diffusion."""
+    """Judge the interval in s between publications: flooding must take less charge with it than diffusion."""
     import workbench as wb
 
     if not 1 <= float(answer) <= _LONGEST_S:

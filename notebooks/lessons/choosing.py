@@ -21,16 +21,18 @@ _AXES = ("sinks", "every_s")
 def break_even_s(frame: Any, sources: int, period_s: float) -> float:
     """Return the interval in s between readings of a source at which Diffusion sends as many frames as Flooding.
 
-    ``frame``: the runs of a comparison at one sink and one interval. Flooding's frames are of use; those of Diffusion
-    are its upkeep, which does not depend on the interval, and those of use. Readings are published for ``period_s``.
+    ``frame``: the runs of a comparison with one sink, at any one interval. ``sources`` nodes publish readings for
+    ``period_s`` seconds. Frames *of use* carry readings. Diffusion also sends frames of upkeep, and their number does
+    not depend on the interval.
     """
     means = frame.groupby("protocol")[["frames_upkeep", "frames_use", "expected"]].mean()
-    use = means["frames_use"] / means["expected"]  # frames for a reading
-    return sources * period_s * (use["Flooding"] - use["Diffusion"]) / means.loc["Diffusion", "frames_upkeep"]
+    frames_per_reading = means["frames_use"] / means["expected"]
+    saved_frames = frames_per_reading["Flooding"] - frames_per_reading["Diffusion"]
+    return sources * period_s * saved_frames / means.loc["Diffusion", "frames_upkeep"]
 
 
 def break_even(answer: Any, frame: Any, sources: int, period_s: float) -> Verdict:
-    """Judge the interval between readings at which two protocols send equally many frames."""
+    """Judge the interval in s between readings at which Diffusion and Flooding send equally many frames."""
     expected_s = break_even_s(frame, sources, period_s)
     if abs(float(answer) - expected_s) <= _TOLERANCE * expected_s:
         return Verdict(True, f"The measured costs are equal at {expected_s:.0f} s.")
@@ -43,7 +45,7 @@ def break_even(answer: Any, frame: Any, sources: int, period_s: float) -> Verdic
 
 
 def winner(answer: Any, comparison: Any, sinks: int, every_s: float, metric: str) -> Verdict:
-    """Judge which protocol is best in a metric at one number of sinks and one interval."""
+    """Judge the name of a protocol: it must be the best by ``metric`` with this number of sinks and this interval."""
     winners = comparison.winners(metric, "sinks", "every_s")
     row = winners[(winners["sinks"] == sinks) & (winners["every_s"] == every_s)].iloc[0]
     if str(answer) not in comparison.protocols:

@@ -19,7 +19,7 @@ NEAR = 0.005
 def without_first(
     answer: Sequence[int], first: CodedPacket, second: CodedPacket, field: BinaryField | PrimeField
 ) -> Verdict:
-    """Judge two coefficients: the combination of two packets must cancel the first chunk."""
+    """Judge two coefficients: in the sum of the packets times these coefficients, the first chunk must cancel out."""
     for symbol in answer:
         field.check(symbol)
     vectors = zip(first.encoding_vector, second.encoding_vector, strict=True)
@@ -36,7 +36,7 @@ def without_first(
 def in_vain(answer: Any, order: int, generation_size: int, rank: int) -> Verdict:
     """Judge the probability that a random packet is useless to a node of this rank.
 
-    The right answer is counted over all encoding vectors that are not zero.
+    The check computes the right answer by counting the useless ones of all nonzero encoding vectors.
     """
     decoder = Decoder(generation_size, order)
     for row in range(rank):
@@ -56,7 +56,7 @@ def in_vain(answer: Any, order: int, generation_size: int, rank: int) -> Verdict
 
 
 def size(answer: Any, scenarios: Mapping[Any, Scenario]) -> Verdict:
-    """Judge which generation size sends the fewest bytes."""
+    """Judge the generation size: it must be the one of ``scenarios`` that sends the fewest bytes."""
     return cheapest(answer, scenarios, "bytes_sent", "bytes")
 
 

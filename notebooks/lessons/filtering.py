@@ -19,7 +19,7 @@ SHARE_OF_FRAMES = 0.6
 
 
 def within(answer: Protocol, scenario: Scenario, key: str, tolerance: float) -> Verdict:
-    """Judge filters: they must save 40 % of the data frames and keep the sink's values within a tolerance."""
+    """Judge a protocol's filters: they must save 40 % of the data frames and keep the sink's values in a tolerance."""
     if type(answer) is not type(scenario.protocol):
         return Verdict(False, "That is another protocol; change only the filters of the scenario's own.")
     plain, filtered = run_of(scenario), run_of(scenario.replace(protocol=answer))
@@ -39,7 +39,10 @@ def within(answer: Protocol, scenario: Scenario, key: str, tolerance: float) -> 
 
 
 def _largest_error(run: Run, key: str) -> tuple[float, int, int | None]:
-    """Return the largest error of the sink's values, its node, and a node without any delivery (or None)."""
+    """Return (largest error of the sink's values, node with this error, None).
+
+    If a reading of some node is missing and the sink has no earlier value of that node, the node replaces None.
+    """
     known: dict[tuple[int, int], float] = {}
     published: list[tuple[int, int, float]] = []
     for row in run.trace.to_pylist():
@@ -87,7 +90,10 @@ def plausible(answer: Callable[..., Any], key: str, highest: float) -> Verdict:
 
 
 def _find_mistake(answer: Callable[..., Any], reading: tuple[Any, ...], is_above: bool) -> str:
-    """Return a sentence about a filter's mistake with one reading, or "" if it decides correctly."""
+    """Return a sentence about a filter's mistake with one reading, or "" if the filter decides correctly.
+
+    ``answer`` is the filter, ``is_above`` whether it must drop the reading.
+    """
     message = repr(to_text(reading)) if reading else "a message without attributes"
     try:
         result = answer(reading)
@@ -101,7 +107,7 @@ def _find_mistake(answer: Callable[..., Any], reading: tuple[Any, ...], is_above
 
 
 def filter_node(answer: Any, scenarios: Mapping[Any, Scenario]) -> Verdict:
-    """Judge at which node a filter saves the most data frames."""
+    """Judge the number of a node: a filter at this node must save the most data frames."""
     return cheapest(answer, scenarios, "sent_data", "data frames")
 
 

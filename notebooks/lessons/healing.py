@@ -1,4 +1,4 @@
-"""Exercises of lesson 12: the next refresh after a crash, the cheapest protocol that heals, and a sink that moves."""
+"""Exercises of lesson 12: the next interest after a crash, the cheapest protocol that recovers, a sink that moves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def next_interest(answer: Any, scenario: Scenario, crash_s: float) -> Verdict:
 
 
 def cheapest_in_time(answer: Any, matrix: FaultMatrix, fault: str, most_s: float) -> Verdict:
-    """Judge which protocol recovers from a fault within ``most_s`` seconds, with the fewest frames for a reading."""
+    """Judge a protocol's name: of those that recover within ``most_s``, it must need the fewest frames per reading."""
     name = str(answer)
     if name not in matrix.protocols:
         return Verdict(False, f"The protocols are {', '.join(matrix.protocols)}.")
@@ -54,7 +54,7 @@ def cheapest_in_time(answer: Any, matrix: FaultMatrix, fault: str, most_s: float
 
 
 def heals_cheaply(answer: Protocol, matrix: FaultMatrix, fault: str, duration_s: float) -> Verdict:
-    """Judge a protocol: do 90 % of the readings arrive during a fault, with fewer frames for each than flooding?"""
+    """Judge a protocol: 90 % of the readings must arrive during a fault, with fewer frames for each than flooding."""
     seeds = sorted(set(matrix.runs.to_pandas()["seed"].tolist()))
     compared = wb.faults.matrix(
         {"answer": answer, _YARDSTICK: wb.Flooding()},

@@ -31,7 +31,7 @@ def subscription(answer: str, wanted: Iterable[str], unwanted: Iterable[str]) ->
 
 
 def sink_position(answer: Any, scenarios: Mapping[Any, Scenario]) -> Verdict:
-    """Judge at which position of the sink the nodes send the fewest frames."""
+    """Judge the number of a node: with the sink at this node, the network must send the fewest frames."""
     return cheapest(answer, scenarios, "transmissions", "frames")
 
 

@@ -17,7 +17,7 @@ GOOD, BAD = 0.75, 0.25  # delivery ratios of the two directions of an uneven lin
 
 
 def threshold(answer: Any, links: pd.DataFrame, thresholds: Sequence[float], sink: int) -> Verdict:
-    """Judge the largest of several values of ``min_pdr`` with which every node still has a path to the sink."""
+    """Judge a value of ``min_pdr``: it must be the largest with which every node still has a path to the sink."""
     if answer not in thresholds:
         return Verdict(False, f"{answer!r:.40} is not one of {', '.join(map(str, thresholds))}.")
     nodes = len({*links["transmitter"], *links["receiver"]})
@@ -26,7 +26,7 @@ def threshold(answer: Any, links: pd.DataFrame, thresholds: Sequence[float], sin
         return Verdict(False, f"With {answer} only {reaching[answer]} of {nodes} nodes have a path to node {sink}.")
     if any(value > answer for value, number in reaching.items() if number == nodes):
         return Verdict(False, f"With {answer} all {nodes} nodes have a path, but also with a larger threshold.")
-    return Verdict(True, f"With {answer} all {nodes} nodes have a path to node {sink}; with more, some have none.")
+    return Verdict(True, f"With {answer} all {nodes} nodes have a path to node {sink}; with more, some lose it.")
 
 
 def uneven_links(answer: Any, links: pd.DataFrame, channel: int) -> Verdict:

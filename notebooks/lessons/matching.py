@@ -1,4 +1,4 @@
-"""The judgment of a subscription that must match some publications and not others."""
+"""A check of a subscription that must match some publications and no others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def judge_matches(
 ) -> Verdict:
     """Judge whether all ``wanted`` publications match and no ``unwanted`` publication does.
 
-    ``why_not`` returns the reason for which a publication does not match.
+    ``matches`` returns whether the subscription matches a publication, ``why_not`` the reason if it does not.
     """
     for publication in wanted:
         if not matches(publication):

@@ -1,4 +1,4 @@
-"""Runs of small scenarios from which checks compute the right answer, and the choice of the cheapest scenario."""
+"""Runs of small scenarios, from which checks compute the right answer, and a check of the cheapest scenario."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_of(scenario: Scenario) -> Run:
 
 @lru_cache(maxsize=256)
 def mean(scenario: Scenario, metric: str, seeds: int = SEEDS) -> float:
-    """Return the mean of a metric over ``seeds`` consecutive seeds, from the scenario's own."""
+    """Return the mean of a metric over ``seeds`` consecutive seeds; the first is the scenario's own seed."""
     values = [_metrics(scenario.replace(seed=scenario.seed + offset))[metric] for offset in range(seeds)]
     return float(sum(values)) / seeds
 
@@ -35,7 +35,7 @@ def _metrics(scenario: Scenario) -> Mapping[str, float]:
 
 
 def cheapest(answer: Any, scenarios: Mapping[Any, Scenario], metric: str, counted: str) -> Verdict:
-    """Judge whether ``answer`` names the scenario with the smallest mean of a metric.
+    """Judge whether ``answer`` is the key in ``scenarios`` of the scenario with the smallest mean of a metric.
 
     ``counted`` is the plural noun for the metric in the verdict, such as "frames".
     """

@@ -16,7 +16,7 @@ SHARE_OF_DELIVERIES = 0.99
 
 
 def fits(answer: Protocol, scenario: Scenario, most_B: int) -> Verdict:
-    """Judge settings: the image must fit in ``most_B`` bytes of RAM and deliver (nearly) as much as before."""
+    """Judge settings: the mote's program must fit in ``most_B`` bytes of RAM and deliver 99 % of the previous share."""
     if type(answer) is not type(scenario.protocol):
         return Verdict(False, "That is another protocol; change only the settings of the scenario's own.")
     own = run_of(scenario).metrics["delivery_ratio"]
@@ -31,7 +31,7 @@ def fits(answer: Protocol, scenario: Scenario, most_B: int) -> Verdict:
 
 
 def largest_saving(answer: Any, protocols: Mapping[Any, Protocol]) -> Verdict:
-    """Judge which of several settings gives the image with the least RAM."""
+    """Judge the key of a protocol in ``protocols``: its program for a mote must need the least RAM."""
     if not any(answer == name for name in protocols):
         return Verdict(False, f"{answer!r:.40} is not one of {', '.join(map(repr, protocols))}.")
     taken = {name: footprint(protocol).ram_B for name, protocol in protocols.items()}
@@ -42,7 +42,7 @@ def largest_saving(answer: Any, protocols: Mapping[Any, Protocol]) -> Verdict:
 
 
 def shortest_list(answer: Any, scenarios: Mapping[int, Scenario]) -> Verdict:
-    """Judge which number of entries is the smallest with the highest delivery ratio."""
+    """Judge a number of entries: it must be the smallest of those with the highest delivery ratio."""
     if not any(answer == number for number in scenarios):
         return Verdict(False, f"{answer!r:.40} is not one of {', '.join(map(str, scenarios))}.")
     ratios = {number: run_of(scenario).metrics["delivery_ratio"] for number, scenario in scenarios.items()}

@@ -25,7 +25,7 @@ def morris_runs(answer: Any, over: Mapping[str, Any], samples: int, seeds: int) 
 
 
 def largest_effect(answer: str, result: SensitivityResult) -> Verdict:
-    """Judge which parameter changes the metric most."""
+    """Judge the name of a parameter: its mean effect on the metric must be the largest in ``result``."""
     effects = dict(zip(result.indices["parameter"], result.indices["mu_star"], strict=True))
     if answer not in effects:
         return Verdict(False, f"{answer!r:.40} is not one of {', '.join(map(repr, effects))}.")
@@ -37,7 +37,7 @@ def largest_effect(answer: str, result: SensitivityResult) -> Verdict:
 
 
 def cheap_gossip(answer: Protocol, flooding: Scenario, least_delivery: float) -> Verdict:
-    """Judge a protocol that delivers enough for clearly fewer bytes than flooding."""
+    """Judge a protocol: it must deliver at least ``least_delivery``, with at most 90 % of flooding's bytes."""
     changed = flooding.replace(protocol=answer)
     ratio, sent = mean(changed, "delivery_ratio", SEEDS), mean(changed, "bytes_sent", SEEDS)
     most = SHARE_OF_BYTES * mean(flooding, "bytes_sent", SEEDS)

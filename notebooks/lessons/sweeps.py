@@ -1,4 +1,4 @@
-"""Exercises of lesson 6: composing a plan, the number of runs for an interval, the runs that pairing saves."""
+"""Exercises of lesson 6: a plan, the number of runs for a confidence interval, the runs that pairing saves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan(answer: Design, protocols: Mapping[str, Any], losses: Sequence[float], 
 
 
 def runs_for_half_width(answer: float, values: Sequence[float], half_width: float) -> Verdict:
-    """Judge the number of runs that the 95 % interval of the mean of such values needs to have this half-width."""
+    """Judge how many runs give a 95 % interval of the mean with this half-width; ``values`` are those of some runs."""
     deviation = stdev(float(value) for value in values)
     return _compare(answer, (QUANTILE * deviation / half_width) ** 2, f"The standard deviation is {deviation:.3f}.")
 
@@ -47,7 +47,7 @@ def unpaired_runs(answer: float, row: Mapping[str, float]) -> Verdict:
 
 
 def _points(design: Design) -> set[tuple[Any, ...]]:
-    """Return the points of a plan as tuples of seed and (protocol, loss), whatever the order of its paths."""
+    """Return the points of a plan as a set of (seed, (protocol, loss)); at most the first 100,000 points."""
     points = (design.overrides(number) for number in range(min(len(design), 100_000)))
     return {(point.get("seed"), (point.get("protocol"), point.get("radio.loss"))) for point in points}
 

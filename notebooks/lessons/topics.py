@@ -25,7 +25,7 @@ def subscription(answer: str, wanted: Iterable[str], unwanted: Iterable[str]) ->
 
 
 def in_vain(answer: str, subscribed: str) -> Verdict:
-    """Judge a topic: it must contain all filter items of a subscription and still not match it."""
+    """Judge a publication's topic: it must have all filter items of the subscription, and still not match it."""
     published, subscription_items = (
         wb.dps.topics.publication_items(answer),
         wb.dps.topics.subscription_items(subscribed),
@@ -42,9 +42,9 @@ def in_vain(answer: str, subscribed: str) -> Verdict:
 
 
 def length(answer: Any, topic: str, behind: Sequence[str], lengths: Sequence[int], hashes: int) -> Verdict:
-    """Judge which filter length is the shortest with which a topic is not forwarded over a link.
+    """Judge a filter length in bits: it must be the shortest with which a topic is not forwarded over a link.
 
-    ``behind`` are the topics of the subscriptions behind the link.
+    ``topic``: of the publication. ``behind``: topics of the subscriptions behind the link. ``lengths``: the choices.
     """
     if answer not in lengths:
         return Verdict(False, f"{answer!r:.40} is not one of the lengths {', '.join(map(str, lengths))}.")

@@ -4,13 +4,13 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from tests.talker import Talker, TalkerNode, both_ways, play, say
+from tests.talker import Talker, TalkerNode, both_directions, play, say
 from workbench.analysis import frames as frames_module
 from workbench.errors import ParameterError, ScenarioError
 from workbench.sim.kernel import Kernel
 from workbench.sim.run import Run
 
-LINE = both_ways((0, 1), (1, 2))
+LINE = both_directions((0, 1), (1, 2))
 WORKLOAD = [wb.subscribe(0, "TEMP GE 20"), wb.publish([5, 8], "TEMP IS 26", every_s=1), wb.outage(4, 2.5, 4)]
 GRID = wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), WORKLOAD, wb.Radio(loss=0.2), duration_s=5)
 BUSY = {"collisions": True, "csma": True, "retries": 3, "loss": 0.3}

@@ -115,6 +115,7 @@ def test_a_program_that_fails_says_why():
         output(sys.executable, "-c", "raise SystemExit('no reason')")
 
 
+@pytest.mark.family
 def test_diffusion_has_a_row_for_each_engine_and_says_who_is_skipped():
     rows, skipped = measure_diffusion.measure_engines(GRID, sinks=2, sources=4, repetitions=1)
     assert len(rows) + len(skipped) == len(measure_diffusion.ENGINES)

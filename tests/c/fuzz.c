@@ -138,7 +138,7 @@ static void make_interest(struct kept_frame *made, uint8_t previous_hop)
     interest.sink = some_origin();
     interest.round = (uint8_t)roll(3);
     interest.expiration_s = (uint16_t)roll(5);
-    uint8_t header[1 + INTEREST_HEADER_B];
+    uint8_t header[INTEREST_BODY_AT];
     interest_encode(&interest, header);
     put(made, header, sizeof header, &list);
 }
@@ -224,9 +224,9 @@ static struct kept_frame next_frame(uint8_t previous_hop)
     if (frame.size == 0 || roll(3) == 0)
         make_frame(&frame, previous_hop);
 #ifdef DIFFUSION
-    else if (frame.size > 10)
+    else if (frame.size >= DATA_BODY_AT)
         /* What the node itself has sent comes back from a neighbor that says who it is. */
-        frame.bytes[frame.bytes[0] == INTEREST_PACKET ? 8 : 7] = previous_hop;
+        frame.bytes[frame.bytes[0] == INTEREST_TYPE ? INTEREST_PREVIOUS_HOP_AT : DATA_PREVIOUS_HOP_AT] = previous_hop;
 #endif
     while (roll(3) == 0)
         mutate(&frame);
@@ -269,8 +269,8 @@ static void report(NODE *node, int64_t now)
 {
     struct kept_frame frame = corpus[roll(CORPUS)];
 #ifdef DIFFUSION
-    if (roll(2) == 0 && frame.size > 10 && frame.bytes[0] == DATA_PACKET)
-        frame.bytes[7] = ADDRESS;
+    if (roll(2) == 0 && frame.size >= DATA_BODY_AT && frame.bytes[0] == DATA_TYPE)
+        frame.bytes[DATA_PREVIOUS_HOP_AT] = ADDRESS;
 #endif
     if (roll(4) == 0)
         mutate(&frame);

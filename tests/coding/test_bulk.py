@@ -173,6 +173,7 @@ def loaded_after(code):
     ).stdout.split()
 
 
+@pytest.mark.family
 def test_numba_is_loaded_only_for_large_generations():
     small = "from workbench.coding.rlnc import *\nDecoder(3).add(*Encoder([b'a', b'b', b'c']).encode())"
     assert loaded_after(small) == ["False", "False"]

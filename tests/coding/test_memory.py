@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from tests.families import family_except
 from tests.repository import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "hardware"))
@@ -34,7 +35,7 @@ def memory_B(*pieces):
     return interpreter.measure(files, pieces)
 
 
-@pytest.mark.parametrize("order", [2, 16, 256, pytest.param(65536, marks=pytest.mark.family)])
+@pytest.mark.parametrize("order", family_except([2, 16, 256, 65536], 256))
 def test_decoder_of_16_chunks_of_64_bytes_takes_a_few_KiB_and_stops_growing(order):
     loaded, full = memory_B(LOAD, FILL.format(order=order, packets=40))
     _, fuller = memory_B(LOAD, FILL.format(order=order, packets=400))

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.families import examples
 from workbench import draws
 from workbench.coding.fields import field
 from workbench.coding.rlnc import Decoder, Encoder, Recoder, draw_coefficients, join, split
@@ -96,7 +97,7 @@ def test_join_refuses_chunks_that_split_cannot_have_made():
 
 
 @given(st.sampled_from(ORDERS), st.integers(1, 8), st.integers(0, 60), st.integers(0, 2**32))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_decode_undoes_encode_over_hops_loss_duplication_and_reordering(order, generation_size, size_B, seed):
     data = text(size_B)
     encoder = Encoder(split(data, generation_size, order), order, stream(seed))
@@ -182,7 +183,7 @@ def test_a_generation_that_a_host_computes_in_bulk_decodes_on_a_mote_too():
 
 
 @given(st.sampled_from(ORDERS), st.integers(0, 2**32))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_rows_are_in_reduced_row_echelon_form_after_every_packet(order, seed):
     chunks = split(text(30), 5, order)
     encoder, decoder = Encoder(chunks, order, stream(seed), density=0.4), Decoder(5, order)

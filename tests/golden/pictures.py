@@ -201,7 +201,7 @@ def of_coded_run(run):
     yield "decoding_maps", coded_views.decoding_maps(run)
     yield "decoding_maps of some times", coded_views.decoding_maps(run, times_s=[1.0, 2.0], columns=2)
     yield "decoding_matrices", decoding.decoding_matrices(run, [nodes[1], nodes[-1]])
-    yield "pollution_chart", pollution.pollution_chart({"nobody is hostile": [run]}, nodes[0])
+    yield "pollution_chart", pollution.pollution_chart({"without a hostile node": [run]}, nodes[0])
 
 
 def of_overlay(run):
@@ -314,7 +314,7 @@ def savings():
     table = wb.Sweep(scenario, over, engine="reference").run(**SILENT)
     # A point's key contains the digest of the code that it runs.
     yield "the sweep", table.to_pandas().drop(columns=["wall_s", "point"])
-    yield "drawing of the sweep", table.drawing("protocol.forwarding_probability", "coverage", "protocol")
+    yield "chart of the sweep", table.plot("protocol.forwarding_probability", "coverage", "protocol")
     yield "equal_parameter_savings", views.equal_parameter_savings(table, "gossip")
     yield "equal_coverage_savings", views.equal_coverage_savings(table, "gossip", coverage=0.8)
     yield "sweep_chart", views.sweep_chart(table, "bytes_sent", title="Bytes")

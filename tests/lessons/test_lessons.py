@@ -3,58 +3,22 @@
 The tests read the exercises and the cells tagged "given" before them from the notebooks, and the answers from the
 teacher's pages."""
 
-import ast
-import json
 import re
 
 import pytest
 
 import lessons
-from tests.repository import REPOSITORY
 from workbench import motes
+from workbench.classes.lessons import find_lessons, source_of, tags_of
 from workbench.errors import ParameterError
+from workbench.publishing.paper import small_parameters
 
-LESSONS = sorted((REPOSITORY / "notebooks" / "teachers").glob("[01]*.md"))
-NOTEBOOKS = {path.name[:2]: path.parents[1] / f"{path.stem}.ipynb" for path in LESSONS}
-ANSWER = re.compile(r"```python\n(.*?)```(?:\n\n> ([^\n]+))?", re.DOTALL)
-
-
-def cells(lesson, tag):
-    """Return the sources of a notebook's cells that have a tag."""
-    every = json.loads(NOTEBOOKS[lesson].read_text())["cells"]
-    return ["".join(cell["source"]) for cell in every if tag in cell["metadata"].get("tags", ())]
+LESSONS = {lesson.number: lesson for lesson in find_lessons() if lesson.exercises}
 
 
-def exercise(number):
-    """Return the statements of an exercise's cell without ``answer = None``, and the expression with its check."""
-    (text,) = [text for text in cells(number[:2], "exercise") if f'check("{number}"' in text]
-    *statements, check = ast.parse(text).body
-    preparation = [
-        statement
-        for statement in statements
-        if "answer" not in [getattr(name, "id", "") for name in getattr(statement, "targets", ())]
-    ]
-    assert len(preparation) == len(statements) - 1
-    return ast.Module(preparation, []), ast.Expression(check.value)
-
-
-def answers(number):
-    """Return (code, sentence) of the right answer, whose sentence is "", and of the mistakes."""
-    (page,) = (REPOSITORY / "notebooks" / "teachers").glob(f"{number[:2]}-*.md")
-    (section,) = [text for text in page.read_text().split("\n## ") if text.startswith(f"{number}\n")]
-    return ANSWER.findall(section)
-
-
-def small_parameters(lesson):
-    """Return the values with which `make test` runs a notebook, by name."""
-    every = json.loads(NOTEBOOKS[lesson].read_text())["cells"]
-    mocks = [cell["metadata"].get("nbmake", {}).get("mock", {}) for cell in every]
-    return {name: value for mock in mocks for name, value in mock.items()}
-
-
-# Lessons whose given objects take long to make, and an exercise that compiles several images. `make test-all` checks
+# Lessons whose given objects take long to make, and exercises that compile images. `make test-all` checks
 # them, with small parameters.
-LONG = ("11", "12", "08.2")
+LONG = ("11", "12", "08.1", "08.2")
 NUMBERS = [
     pytest.param(number, marks=pytest.mark.family) if number.startswith(LONG) else number
     for number in lessons.numbers()
@@ -69,20 +33,20 @@ def given():
     def names(lesson):
         if lesson not in names_of_lessons:
             names_of_lessons[lesson] = {"display": lambda *shown: None}  # a name that notebooks have
-            for text in cells(lesson, "given"):
+            for text in LESSONS[lesson].given:
                 exec(compile(text, f"lesson {lesson}", "exec"), names_of_lessons[lesson])
                 if lesson in LONG:
-                    names_of_lessons[lesson].update(small_parameters(lesson))
+                    names_of_lessons[lesson].update(small_parameters(LESSONS[lesson].notebook))
         return dict(names_of_lessons[lesson])
 
     return names
 
 
 def verdict(names, number, code):
-    statements, check = exercise(number)
-    exec(compile(statements, number, "exec"), names)
+    exercise = LESSONS[number[:2]].exercises[number]
+    exec(compile(exercise.preparation, number, "exec"), names)
     exec(compile(code, f"answer to {number}", "exec"), names)
-    return eval(compile(check, number, "eval"), names)
+    return eval(compile(exercise.check, number, "eval"), names)
 
 
 NEED_A_COMPILER = ("08.1", "08.2")
@@ -92,7 +56,7 @@ NEED_A_COMPILER = ("08.1", "08.2")
 def test_the_teachers_answer_is_right_and_a_typical_mistake_gets_its_sentence(number, given):
     if number in NEED_A_COMPILER and (reason := motes.missing(motes.CORTEX_M3)):
         pytest.skip(reason)
-    (right, none), *mistakes = answers(number)
+    (right, none), *mistakes = LESSONS[number[:2]].answers(number)
     assert not none
     assert mistakes
     judgment = verdict(given(number[:2]), number, right)
@@ -131,13 +95,13 @@ def test_nonsense_is_not_right_and_raises_nothing(number, answer, given):
     assert judgment.sentence.endswith(".")
 
 
-@pytest.mark.parametrize("lesson", NOTEBOOKS)
+@pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_has_three_unanswered_exercises(lesson):
-    texts = cells(lesson, "exercise")
-    numbers = [re.search(r'check\("([\d.]+)"', text)[1] for text in texts]
-    assert numbers == [number for number in lessons.numbers() if number.startswith(lesson)]
-    assert len(numbers) == 3
-    assert all(re.search(r"^answer = None  # ", text, re.MULTILINE) for text in texts)
+    sources = [source_of(cell) for cell in LESSONS[lesson].cells if "exercise" in tags_of(cell)]
+    numbers = [number for number in lessons.numbers() if number.startswith(lesson)]
+    assert list(LESSONS[lesson].exercises) == numbers
+    assert len(sources) == len(numbers) == 3
+    assert all(re.search(r"^answer = None  # ", source, re.MULTILINE) for source in sources)
 
 
 def test_a_missing_answer_gets_a_description_of_answers():

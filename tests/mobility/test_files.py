@@ -216,8 +216,12 @@ def test_of_lines_with_the_same_time_the_last_counts(tmp_path):
         (read_bonnmotion, "0 1 nan\n", "line 1: 'nan' is not a finite number"),
         (read_bonnmotion, "0 1 1e9\n", "line 1: point 0 is .* its coordinates from"),
         (read_bonnmotion, "-1 1 1\n", "line 1: point 0 is .* its time must be from 0"),
-        (read_bonnmotion, "5 1 1 4 2 2", "line 1: point 1 has time 4.0 s after 5.0 s; times must ascend"),
-        (read_bonnmotion, "0 1 1 5 1 1 5 2 2", "line 1: point 2 has time 5.0 s after 5.0 s"),
+        (
+            read_bonnmotion,
+            "5 1 1 4 2 2",
+            "line 1: point 1 is at 4.0 s, .* at 5.0 s; times must ascend",
+        ),
+        (read_bonnmotion, "0 1 1 5 1 1 5 2 2", "line 1: point 2 is at 5.0 s, .* at 5.0 s; times must ascend"),
         (read_ns2, "", "moves.txt has no movements; it must have lines such as '.node_"),
         (
             read_ns2,
@@ -241,8 +245,8 @@ def test_of_lines_with_the_same_time_the_last_counts(tmp_path):
         (read_cooja, "0 1 2 inf", "line 1: 'inf' is not a finite number"),
         (read_cooja, "0 5 0 0\n0 4 1 1", "line 2: the time 4 s is before that of the node's previous line"),
         *((reader, b"\xff\xfe\x00", "moves.txt is not a text file in UTF-8") for reader in READERS),
-        *((reader, gzip.compress(b"0 1 2\n" * 99, mtime=0)[:-9], "not a complete file of gzip") for reader in READERS),
-        *((reader, b"\x1f\x8bx", "not a complete file of gzip") for reader in READERS),
+        *((reader, gzip.compress(b"0 1 2\n" * 99, mtime=0)[:-9], "not a complete gzip file") for reader in READERS),
+        *((reader, b"\x1f\x8bx", "not a complete gzip file") for reader in READERS),
     ],
 )
 def test_an_error_names_the_file_the_line_and_the_form(tmp_path, reader, content, message):
@@ -333,5 +337,5 @@ def test_readers_survive_damaged_files(folder, reader, data):
 
 
 def test_numbers_of_a_compressed_file_are_checked_by_zlib(tmp_path):
-    with pytest.raises(DataError, match="not a complete file of gzip"):
+    with pytest.raises(DataError, match="not a complete gzip file"):
         read(read_bonnmotion, tmp_path, b"\x1f\x8b\x08\0\0\0\0\0\0\3" + zlib.compress(b"0 1 2")[:6] + b"\xff" * 20)

@@ -237,7 +237,10 @@ def test_a_form_of_another_kind_is_refused(kind):
         (lambda: Waypoints([(0, 0, float("inf"))]), "point 0 is .* its time must be from 0 to 1e"),
         (lambda: Waypoints([(0, 0, 10**400)]), "point 0 is"),
         (lambda: Waypoints([(-1, 0, 0)]), "point 0 is .* from 0"),
-        (lambda: Waypoints([(5, 0, 0), (5, 1, 1)]), "point 1 has time 5.0 s after 5.0 s; times must ascend"),
+        (
+            lambda: Waypoints([(5, 0, 0), (5, 1, 1)]),
+            "point 1 is at 5.0 s, .* at 5.0 s; times must ascend",
+        ),
     ],
 )
 def test_a_wrong_parameter_is_an_error_that_names_it(make, message):

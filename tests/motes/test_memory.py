@@ -10,6 +10,8 @@ sys.path.append(str(REPOSITORY / "hardware"))
 import interpreter
 import memory
 
+from workbench.motes.probes import MOST_NEIGHBORS
+
 missing = interpreter.why_missing()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
@@ -58,3 +60,9 @@ def test_a_mote_loads_exactly_the_listed_files_for_coded_diffusion():
     assert not {"workbench/protocols/diffusion/node", "workbench/attributes/keys", "workbench/attributes/text"} & set(
         names
     )
+
+
+def test_a_measurement_of_links_fits_in_64_KiB_with_the_most_neighbors():
+    program_B, node_B, neighbor_B = memory.probes_B()
+    assert 0 < program_B + node_B + MOST_NEIGHBORS * neighbor_B < memory.BUDGET_B
+    assert 8 <= neighbor_B <= 100

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from tests.families import family_except
 from tests.motes.reporting import ReportingNode
 from tests.until import PATIENCE_S, wait_until
 from workbench import motes
@@ -123,7 +124,7 @@ def played(scenario, testbed):
 
 
 @needs_node
-@pytest.mark.parametrize("name", LOCKSTEP)
+@pytest.mark.parametrize("name", family_except(LOCKSTEP, "ideal links", "csma", "crashes"))
 def test_in_lockstep_the_trace_is_the_simulators(lockstep_motes, name):
     protocol, radio, more = LOCKSTEP[name]
     graph = wb.topology.grid(4, 4)
@@ -148,6 +149,7 @@ def test_in_lockstep_the_trace_is_the_simulators_on_measured_links(lockstep_mote
     assert played(scenario, lockstep_motes).trace_hash == scenario.run().trace_hash
 
 
+@pytest.mark.family
 @needs_node
 def test_keys_that_the_user_registered_are_known_on_the_motes(lockstep_motes):
     graph = wb.topology.grid(4, 4)

@@ -251,6 +251,41 @@ def events(reports, name):
     return [value for kind, value in list(reports) if kind == "event" and names[value[1]] == name]
 
 
+def test_readings_cross_boards_with_radios_and_simulated_nodes(start, port):
+    # 0 and 1 are boards, 2 and 4 are simulated, 3 is a board again: every kind of link is crossed.
+    workload = [wb.subscribe(node, "TEMP GE 25") for node in (0, 4)]
+    workload += [wb.publish(node, "TEMP IS 26", start_s=0.5, every_s=0.5) for node in (0, 4)]
+    scenario = wb.Scenario(wb.topology.line(5), wb.Flooding(), workload, duration_s=3)
+    urls = {0: start(), 1: start(), 2: "simulated", 3: start(), 4: "simulated"}
+    run = scenario.run(on=motes.boards(urls, radio={"port": port}))
+    assert run.wait(120) and run.notes == []
+    assert {(row["node"], row["origin"]) for row in rows(run, "delivered")} >= {(0, 4), (4, 0)}
+    assert run.kinds == {0: "process", 1: "process", 2: "simulated", 3: "process", 4: "simulated"}
+    # Each frame is sent once and received once by each neighbor, on whichever medium.
+    sent = [(row["node"], row["origin"], row["sequence"]) for row in rows(run, "sent")]
+    assert len(sent) == len(set(sent))
+    heard = [(row["node"], row["peer"], row["origin"], row["sequence"]) for row in rows(run, "received")]
+    assert len(heard) == len(set(heard))
+    assert {pair[:2] for pair in heard} == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2), (3, 4), (4, 3)}
+
+
+def test_unicasts_cross_boards_with_radios_and_simulated_nodes(start, port):
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(3, "TEMP IS 26", start_s=1, every_s=0.3)]
+    scenario = wb.Scenario(wb.topology.line(4), wb.Diffusion(), workload, duration_s=3)
+    urls = {0: "simulated", 1: start(), 2: start(), 3: "simulated"}
+    run = scenario.run(on=motes.boards(urls, radio={"port": port}))
+    assert run.wait(120) and run.notes == []
+    assert len(rows(run, "delivered")) >= 3
+    assert {(row["node"], row["peer"]) for row in rows(run, "sent") if row["peer"] >= 0} >= {(3, 2), (2, 1), (1, 0)}
+
+
+def test_boards_that_learn_their_links_need_every_node_on_a_board(start, port):
+    radio = wb.Radio(link_quality="learned")
+    scenario = wb.Scenario(wb.topology.line(2), wb.Diffusion(), [wb.publish(0, "TEMP IS 26")], radio, duration_s=1)
+    with pytest.raises(LinkError, match='link_quality is "learned", which boards with radios and simulated nodes'):
+        scenario.run(on=motes.boards({0: start(), 1: "simulated"}, radio={"port": port}))
+
+
 def test_motes_with_radios_of_their_own_cannot_run_in_lockstep(start):
     on = motes.boards([start()])
     on.lockstep = True

@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas  # noqa: F401  # Arrow looks for it: import it once, and not in each child.
 
 import workbench as wb
-from workbench.pipelines.live import bridge, following
+from workbench.pipelines.live import bridge, following, output
 from workbench.pipelines.live.capture import Capture
 
 SCENARIO = wb.Scenario(
@@ -60,7 +60,8 @@ def follows(folder, out, calls):
 
         return call
 
-    following.READ_B = 1000 + 300 * calls  # Each process begins its batches at other lines.
+    following.READ_B = 800 + 200 * calls  # Each process begins its batches at other lines.
+    following.WRITE_PAUSE, output.PART_ROWS = 0, 9
     os.fsync, Path.replace = counted(lambda file: None), counted(Path.replace)
     following.follow(folder, out=out, **WINDOWS).wait()
 

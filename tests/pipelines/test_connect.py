@@ -7,12 +7,14 @@ import shutil
 import signal
 import subprocess
 import sysconfig
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import workbench as wb
+from tests.pipelines.test_live_spark import WINDOWS, readings
 from tests.pipelines.test_logs import HEADER, PACKETS
 from tests.pipelines.test_neighbors import check_links, neighbor_reports
 from tests.pipelines.test_readings import RULES, TABLE
@@ -22,6 +24,10 @@ from tests.until import wait_until
 from workbench import pipelines
 from workbench.cli import doctor
 from workbench.pipelines import shipping
+from workbench.pipelines.live import connect
+from workbench.pipelines.live.capture import Capture
+from workbench.pipelines.live.windows import window_settings
+from workbench.pipelines.logs import ranges
 from workbench.pipelines.queries import is_connect
 from workbench.sweeps.spark import session
 
@@ -81,11 +87,12 @@ def test_the_commands_of_the_page_give_the_tables_of_this_process(port, tmp_path
     spark = names["spark"]
     try:
         check_logs(names)
+        check_ranges(spark, tmp_path / "raw.csv", monkeypatch)
         check_links(pipelines.links_from_neighbors(spark.createDataFrame(neighbor_reports())).toPandas())
         cleaned, local_cleaned = pipelines.clean(spark.createDataFrame(TABLE), RULES), pipelines.clean(TABLE, RULES)
         pd.testing.assert_frame_equal(cleaned.counts.toPandas(), local_cleaned.counts)
         check_traces(spark)
-        check_captures(spark, tmp_path)
+        check_captures(spark, tmp_path, monkeypatch)
     finally:
         spark.stop()
 
@@ -100,6 +107,19 @@ def check_logs(names):
     pd.testing.assert_frame_equal(names["counts"].toPandas(), local.reasons())
 
 
+def check_ranges(spark, path, monkeypatch):
+    """Check the line numbers of a log that is read in several tasks, also by the data source."""
+    path.write_text("\n".join([HEADER, *PACKETS]))
+    local = pipelines.read_log(path, "mercator")
+    monkeypatch.setattr(ranges, "RANGE_B", 300)
+    on_spark = pipelines.read_log(path, "mercator", spark=spark)
+    pd.testing.assert_frame_equal(in_order(on_spark.rejected.toPandas(), "line"), local.rejected)
+    pd.testing.assert_frame_equal(pipelines.links(on_spark).toPandas(), pipelines.links(local))
+    reader = spark.read.format("workbench.log").options(format="mercator", table="rejected", range_MB="0.0003")
+    rejected = in_order(reader.load(str(path)).toPandas(), "line")
+    pd.testing.assert_frame_equal(rejected[list(local.rejected)], local.rejected)
+
+
 def check_traces(spark):
     """Check that the workers simulate runs, and that the statistics of their traces equal those of this process."""
     on_spark, local = pipelines.traces([small_scenario()], spark=spark), pipelines.traces([small_scenario()])
@@ -109,14 +129,29 @@ def check_traces(spark):
         pd.testing.assert_frame_equal(computed, in_order(expected, *keys))
 
 
-def check_captures(spark, folder):
-    """Check that a capture can be read, and that it cannot be followed."""
+def check_captures(spark, folder, monkeypatch):
+    """Check that a capture can be read and followed, and that a follower continues where an earlier one was stopped."""
     pipelines.stream(small_scenario(), out=folder / "capture").wait()
     table = spark.read.format("workbench.readings").load(str(folder / "capture"))
     expected = pipelines.windows(folder / "capture", every_s=5)
     pd.testing.assert_frame_equal(pipelines.windows(table, every_s=5).toPandas(), expected)
-    with pytest.raises(wb.DataError, match=r"cannot be followed by Spark Connect.*wb.pipelines.spark\("):
-        pipelines.follow(folder / "capture", spark=spark)
+    monkeypatch.setattr(connect, "PIECE_B", 1000)  # several tasks for each batch
+    with closing(Capture(folder / "growing")) as writer:
+        writer.append(readings(0, 150))
+        live = pipelines.follow(folder / "growing", spark=spark, **WINDOWS)
+        wait_until(lambda: live.readings > 0, 60)
+        live.stop()
+        writer.append(readings(150, 300))
+        writer.end()
+    again = pipelines.follow(folder / "growing", spark=spark, **WINDOWS)
+    assert again.wait(60)
+    pd.testing.assert_frame_equal(again.windows(), pipelines.windows(folder / "growing", **WINDOWS), rtol=1e-12)
+    assert again.readings == 300
+
+
+def test_a_worker_without_the_capture_s_lines_reports_the_folder(tmp_path):
+    with pytest.raises(wb.DataError, match=rf"no readings at byte 0 of the capture {tmp_path}; put the folder on"):
+        connect._fold_piece(tmp_path, window_settings(3, ("key",), 1), 0, 100)
 
 
 class UnsuitableSession:

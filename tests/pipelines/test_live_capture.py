@@ -15,7 +15,7 @@ from tests.repository import REPOSITORY
 from tests.until import wait_until
 from workbench.errors import DataError, ParameterError, ScenarioError
 from workbench.pipelines import Inbox, Reading, captured, stream
-from workbench.pipelines.live import capture
+from workbench.pipelines.live import capture, sources
 from workbench.pipelines.live.capture import Capture
 
 READINGS = [Reading(float(i), i % 3, "TEMP", i / 7, "A1", 0, i, i + 0.5) for i in range(100)]
@@ -113,6 +113,19 @@ def test_pieces_end_with_lines_and_cover_the_capture(tmp_path):
     assert capture.split_into_pieces(tmp_path, 0, 1000, 300)[-1][1] <= 1000
 
 
+def test_a_capture_without_the_requested_bytes_has_no_pieces(tmp_path):
+    writer = Capture(tmp_path)
+    writer.append([Reading(1, 1, "TEMP", 20.0)])
+    size_B = writer.size_B
+    writer.close()
+    assert capture.size_B(tmp_path) == size_B
+    for offset in (size_B, size_B + 10):
+        assert capture.split_into_pieces(tmp_path, offset, None, 100) == []
+    for segment in capture.segments(tmp_path):
+        segment.path.unlink()
+    assert capture.size_B(tmp_path) == 0 and capture.split_into_pieces(tmp_path, 0, None, 100) == []
+
+
 @pytest.mark.parametrize(("changes", "why"), [
     ({"value": float("nan")}, "no number"),
     ({"value": "21"}, "no number"),
@@ -135,7 +148,7 @@ def test_invalid_readings_are_counted_with_their_reason(tmp_path, changes, why):
 
 def test_a_capture_has_one_writer_and_one_source(tmp_path):
     writer = Capture(tmp_path, {"of": "this"})
-    with pytest.raises(DataError, match="is being written by another process"):
+    with pytest.raises(DataError, match="is in use: process"):
         Capture(tmp_path, {"of": "this"})
     writer.close()
     with pytest.raises(DataError, match="has a capture of another source"):
@@ -189,6 +202,33 @@ def test_a_stream_at_a_pace_is_stopped_in_the_middle(tmp_path):
     assert running_stream.wait()
     with pytest.raises(DataError, match="has a capture that has ended"):
         stream(SCENARIO, tmp_path)
+
+
+class Clock:
+    """A clock that advances only while a stream waits; it replaces the module `time`."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def perf_counter(self):
+        return self.now_s
+
+    def sleep(self, seconds):
+        self.now_s += seconds
+
+
+@pytest.mark.parametrize("source", ["scenario", "run"])
+def test_a_stream_at_a_pace_that_is_continued_does_not_wait_through_its_history(tmp_path, monkeypatch, source):
+    with pytest.raises(DataError, match="has reached its limit"):
+        stream(SCENARIO, tmp_path / "paced", most_MB=0.01).wait()
+    last_s = captured(tmp_path / "paced").column("arrived_s").to_pylist()[-1]
+    assert 10 < last_s < 25
+    clock = Clock()
+    monkeypatch.setattr(sources, "time", clock)
+    stream(SCENARIO if source == "scenario" else SCENARIO.run(), tmp_path / "paced", pace=0.5).wait()
+    assert clock.now_s == pytest.approx((30 - last_s) / 0.5, abs=0.3)
+    stream(SCENARIO, tmp_path / "whole").wait()
+    assert content(tmp_path / "paced") == content(tmp_path / "whole")
 
 
 def test_the_limit_of_size_ends_a_stream_with_a_sentence_and_it_can_be_continued(tmp_path):

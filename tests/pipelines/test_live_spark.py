@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from tests.repository import REPOSITORY
+from workbench import pipelines
 from workbench.cli import doctor
+from workbench.errors import DataError
 from workbench.pipelines import Reading, captured, follow, windows
 from workbench.pipelines.live.capture import Capture
-from workbench.sweeps.spark.session import session
 
 JAVA = doctor.java()
 pytestmark = [
@@ -27,12 +28,13 @@ from workbench.pipelines import follow
 from workbench.pipelines.live.output import Output
 from workbench.sweeps.spark.session import session
 
-write = Output.write_part
-def die(*arguments):
-    write(*arguments)
-    os.kill(os.getpid(), signal.SIGKILL)
+append = Output.append
+def die(output, windows, batch):
+    append(output, windows, batch)
+    if len(windows):
+        os.kill(os.getpid(), signal.SIGKILL)
 
-Output.write_part = die
+Output.append = die
 follow(sys.argv[1], out=sys.argv[2], every_s=3, late_s=1, spark=session("local[2]", {})).wait()
 """
 
@@ -51,7 +53,7 @@ def test_a_query_that_is_killed_and_restarted_leaves_neither_gaps_nor_duplicates
     writer.append(readings(0, 150))
     command = [sys.executable, "-c", KILLED, str(capture), str(out)]
     killed = subprocess.Popen(command, cwd=REPOSITORY)
-    spark = session("local[2]", {})  # starts while the other process runs
+    spark = pipelines.spark("local[2]")  # starts while the other process runs
     try:
         assert killed.wait(WITHIN_S) == -signal.SIGKILL
         assert len(list(out.glob("part-*.parquet"))) == 1
@@ -66,6 +68,56 @@ def test_a_query_that_is_killed_and_restarted_leaves_neither_gaps_nor_duplicates
         check_a_query_over_spark(spark, capture, whole)
     finally:
         spark.stop()
+
+
+def test_batches_are_bounded_before_the_version_of_spark_that_passes_limits(tmp_path):
+    from workbench.pipelines.live.spark import ReadingsSource
+
+    writer = Capture(tmp_path)
+    writer.append(readings(0, 5000))
+    source = ReadingsSource({"path": str(tmp_path), "batch_B": "65536"})
+    reader = source.streamReader(None)
+    assert reader.getDefaultReadLimit().max_bytes == 65536
+    start, batches = reader.initialOffset(), 0
+    while (end := reader.latestOffset()) != start:
+        assert start["offset"] < end["offset"] <= start["offset"] + 65536
+        assert [piece.value for piece in reader.partitions(start, end)] == [(start["offset"], end["offset"])]
+        start, batches = end, batches + 1
+    assert end["offset"] == writer.size_B and batches > 4
+    writer.append(readings(5000, 10000))
+    size_B = writer.size_B
+    writer.close()
+    # A query that continues: Spark plans an empty batch at its last offset, and then requests the latest offset.
+    reader = source.streamReader(None)
+    assert reader.partitions(end, end) == []
+    assert end["offset"] < reader.latestOffset()["offset"] <= end["offset"] + 65536
+    # Triggers that take a single batch need the whole capture.
+    assert ReadingsSource({"path": str(tmp_path)}).streamReader(None).latestOffset()["offset"] == size_B
+
+
+def test_a_worker_that_does_not_see_the_capture_loses_no_readings_silently(tmp_path):
+    from pyspark.sql.datasource import InputPartition
+
+    from workbench.pipelines.live.spark import ReadingsSource
+
+    Capture(tmp_path).close()
+    for reader in (
+        ReadingsSource({"path": str(tmp_path)}).reader(None),
+        ReadingsSource({"path": str(tmp_path)}).streamReader(None),
+    ):
+        with pytest.raises(
+            DataError, match=f"no readings at byte 0 of the capture {tmp_path}; put the folder on storage"
+        ):
+            list(reader.read(InputPartition((0, 100))))
+
+
+def test_an_impossible_size_of_batches_is_refused_in_a_sentence(tmp_path):
+    from workbench.pipelines.live.spark import ReadingsSource
+
+    Capture(tmp_path).close()
+    for size in ("100", "1e9", "all"):
+        with pytest.raises(DataError, match=f"'batch_B' is '{size}'; it must be a number of bytes, at least 65536"):
+            ReadingsSource({"path": str(tmp_path), "batch_B": size}).streamReader(None)
 
 
 def check_a_query_over_spark(spark, capture, whole):

@@ -1,6 +1,7 @@
 """Windows computed line by line equal those of the whole table, with the same late readings, even after kills."""
 
 import base64
+import os
 import re
 from itertools import accumulate
 
@@ -17,6 +18,7 @@ from tests.until import wait_until
 from workbench import views
 from workbench.errors import DataError, ParameterError
 from workbench.pipelines import Inbox, Reading, captured, follow, stream, windows
+from workbench.pipelines.live import capture
 from workbench.pipelines.live.capture import Capture
 from workbench.pipelines.live.readings import to_table
 from workbench.pipelines.live.windows import Fold, window_settings
@@ -34,12 +36,18 @@ def rows_of(readings):
     ]
 
 
-def windows_in_pieces(rows, cuts=(), **wanted):
-    """Return the windows of rows that arrive in pieces; for each piece the fold is restored from its state."""
+def windows_in_pieces(rows, cuts=(), merged=False, **wanted):
+    """Return the windows of rows that arrive in pieces; for each piece the fold is restored from its state.
+
+    With ``merged``, each piece is computed by a fold of its own, and the folds are merged.
+    """
     fold = Fold(window_settings(by=("region", "key"), **wanted))
     closed, begin = [], 0
     for end in [*sorted(cuts), len(rows)]:
-        fold.add(rows[begin:end])
+        piece_fold = Fold(fold.settings) if merged else fold
+        piece_fold.add(rows[begin:end])
+        if merged:
+            fold.merge(piece_fold.state())
         closed += fold.close()
         state, begin = fold.state(), max(begin, end)
         fold = Fold(fold.settings)
@@ -90,6 +98,8 @@ def test_windows_line_by_line_equal_those_of_the_whole_table(readings, cuts, eve
     in_pieces = windows_in_pieces(rows, cuts, every_s=every_s, late_s=late_s)
     pd.testing.assert_frame_equal(in_pieces, expected, rtol=1e-12, atol=1e-9)
     pd.testing.assert_frame_equal(in_pieces, windows_in_pieces(rows, every_s=every_s, late_s=late_s))
+    merged = windows_in_pieces(rows, cuts, merged=True, every_s=every_s, late_s=late_s)
+    pd.testing.assert_frame_equal(merged, expected, rtol=1e-12, atol=1e-9)
     assert expected["count"].sum() + expected["late"].sum() == len(rows)
 
 
@@ -212,7 +222,7 @@ def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
         follow(tmp_path / "nowhere")
     Capture(tmp_path / "capture").close()
     follow(tmp_path / "capture", every_s=4).stop()  # Without a given folder, other settings use another folder.
-    with follow(tmp_path / "capture"), pytest.raises(DataError, match="is being written by another process"):
+    with follow(tmp_path / "capture"), pytest.raises(DataError, match="is in use: process"):
         follow(tmp_path / "capture")
 
 
@@ -222,7 +232,7 @@ def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
 def test_the_chart_outside_of_a_notebook_is_a_drawing_of_the_windows_so_far(whole, tmp_path):
     following = follow(whole, out=tmp_path, **WINDOWS)
     following.wait()
-    svg = following.chart().to_svg()
+    svg = following.plot().to_svg()
     assert "windows of 3 s with 270 readings, 0 of them late; has ended" in svg
     assert "mean TEMP (°C)" in svg
     for region in following.windows()["region"].unique():
@@ -230,7 +240,7 @@ def test_the_chart_outside_of_a_notebook_is_a_drawing_of_the_windows_so_far(whol
     with pytest.raises(
         ParameterError, match="the argument `key` is 'RAIN'; it must be one of the keys in the windows: TEMP"
     ):
-        following.chart(key="RAIN")
+        following.plot(key="RAIN")
 
 
 def test_the_chart_in_a_notebook_follows_to_the_end(tmp_path):
@@ -238,7 +248,7 @@ def test_the_chart_in_a_notebook_follows_to_the_end(tmp_path):
 import workbench as wb
 from tests.pipelines.killed import SCENARIO
 live = wb.pipelines.follow(wb.pipelines.stream(SCENARIO, {str(tmp_path)!r}, pace=20), every_s=3, late_s=1)
-live.chart()
+live.plot()
 live.wait()
 """
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
@@ -265,3 +275,34 @@ def test_charts_without_windows_and_with_too_many_lines_have_a_note():
 def test_times_of_a_clock_are_displayed_relative_to_the_first():
     rows = rows_of([(1.8e9 + t, 20.0) for t in range(30)])
     assert "time since 2027-01-15 08:00:00 UTC (s)" in views.windows_chart(windows(to_table(rows), every_s=10)).to_svg()
+
+
+def test_windows_at_a_url_are_those_in_a_folder_and_are_continued(memory_url, tmp_path):
+    capture = Capture(tmp_path / "capture")
+    capture.append([Reading(float(time_s), 0, "TEMP", 20.0 + time_s, region="A1") for time_s in range(200)])
+    with follow(tmp_path / "capture", every_s=10, late_s=5, out=memory_url) as first:
+        wait_until(lambda: len(first.windows()) >= 19)
+        with pytest.raises(DataError, match=f"{memory_url} is in use: process .* writes windows into it"):
+            follow(tmp_path / "capture", every_s=10, late_s=5, out=memory_url)
+    capture.end()
+    follow(tmp_path / "capture", every_s=10, late_s=5, out=memory_url).wait()
+    in_folder = follow(tmp_path / "capture", every_s=10, late_s=5)
+    in_folder.wait()
+    at_url = follow(tmp_path / "capture", every_s=10, late_s=5, out=memory_url)
+    at_url.wait()
+    pd.testing.assert_frame_equal(at_url.windows(), in_folder.windows())
+    assert len(at_url.windows()) == 20
+    with pytest.raises(DataError, match="a URL; Spark stores the state of its windows in a folder"):
+        follow(tmp_path / "capture", out=memory_url, spark=object())
+
+
+def test_a_follower_refuses_a_capture_that_has_lost_readings_since(tmp_path):
+    writer = Capture(tmp_path)
+    writer.append([Reading(second, 1, "TEMP", 20.0) for second in range(20)])
+    live = follow(tmp_path, every_s=2, late_s=1)
+    wait_until(lambda: live.readings > 0)
+    live.stop()
+    writer.close()
+    os.truncate(capture.segments(tmp_path)[0].path, 500)  # as after a power failure
+    with pytest.raises(DataError, match=r"has the readings up to byte [\d,]+ of the capture, which has 500 bytes; use"):
+        follow(tmp_path, every_s=2, late_s=1)

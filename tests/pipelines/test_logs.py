@@ -169,7 +169,8 @@ def test_times_in_milliseconds_and_seconds_become_seconds(tmp_path):
 
 
 @pytest.mark.parametrize(("columns", "more", "sentence"), [
-    ({}, {}, "has no columns"),
+    ({}, {}, "log format mine has no column with a kind; give at least one column one of the kinds int, float, str"),
+    ({"a": None}, {}, "has no column with a kind"),
     ({"a": "itn"}, {}, "column a is of kind 'itn'.*kinds are int, float, str"),
     ({"a b": int}, {}, "the column name is 'a b'"),
     ({"a": int}, {"separator": "ab"}, "the separator is 'ab'; it must be one ASCII character"),

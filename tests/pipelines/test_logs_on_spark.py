@@ -6,12 +6,12 @@ import pytest
 import workbench as wb
 from tests.pipelines.small_spark import small_spark
 from tests.pipelines.test_archives import COMPRESSORS
-from tests.pipelines.test_logs import HEADER, OWN, PACKETS, packet
+from tests.pipelines.test_logs import HEADER, OWN, PACKETS, READINGS, packet
 from tests.pipelines.test_readings import RULES, TABLE
 from workbench import pipelines
 from workbench.cli import doctor
 from workbench.pipelines import session
-from workbench.pipelines.logs import reading
+from workbench.pipelines.logs import ranges
 
 JAVA = doctor.java()
 pytestmark = [
@@ -33,7 +33,7 @@ def paths(tmp_path, monkeypatch):
     first, second = tmp_path / "raw.csv", tmp_path / "other.csv"
     first.write_text("\n".join([HEADER, *PACKETS]))
     second.write_text("\n".join([HEADER, packet(5, 1, 2, 1, 0), "cut"]))
-    monkeypatch.setattr(reading, "SPARK_PIECE_B", 1200)
+    monkeypatch.setattr(ranges, "RANGE_B", 1200)
     return [first, second]
 
 
@@ -51,6 +51,36 @@ def test_rows_and_reasons_equal_those_of_this_process(spark, paths):
     pd.testing.assert_frame_equal(on_spark.reasons().toPandas(), local.reasons())
 
 
+@pytest.mark.parametrize("table", ["rows", "rejected"])
+def test_the_data_source_gives_the_tables_of_read_log(spark, paths, table):
+    local = getattr(pipelines.read_log(paths, "mercator"), table)
+    reader = spark.read.format("workbench.log").option("format", "mercator").option("table", table)
+    frame = reader.option("range_MB", 0.001).load(list(map(str, paths)))
+    assert frame.rdd.getNumPartitions() > 2
+    order = [name for name in ("file", "line", "time_s", "receiver", "packet") if name in local]
+    pd.testing.assert_frame_equal(in_order(frame.toPandas()[list(local)], *order), in_order(local, *order))
+    files = reader.load(str(paths[0].parent / "*.csv")).select("file").distinct().toPandas()["file"]
+    assert sorted(files) == sorted(map(str, paths))
+
+
+def test_the_data_source_raises_the_error_of_read_log(spark, paths):
+    reader = spark.read.format("workbench.log").option("format", "intel-readings")
+    with pytest.raises(Exception, match=r"raw.csv is not in the expected format \(line 1: "):
+        reader.load(str(paths[0])).count()
+
+
+@pytest.mark.family
+def test_an_archive_that_is_damaged_after_its_beginning_makes_the_query_fail(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(ranges, "CHECKED_B", 1000)
+    for suffix, compress in COMPRESSORS.items():
+        path = tmp_path / f"data.txt.{suffix}"
+        path.write_bytes(compress(READINGS.encode() * 40)[:-9])
+        log = pipelines.read_log(path, "intel-readings", spark=spark)
+        with pytest.raises(Exception, match="is cut short; at least its first [0-9,]+ lines are complete"):
+            log.rows.count()
+
+
+@pytest.mark.family
 def test_archives_give_the_rows_and_line_numbers_of_plain_logs(spark, tmp_path):
     for name, lines in (("a", [HEADER, *PACKETS]), ("b", PACKETS)):
         (tmp_path / f"{name}.csv").write_text("\n".join(lines))
@@ -93,6 +123,7 @@ def test_links_equal_those_of_this_process(spark, paths):
         for session in (None, spark)
     )
     pd.testing.assert_frame_equal(on_spark.toPandas(), local)
+    assert on_spark._jdf.queryExecution().executedPlan().toString().count("MapInArrow") == 1  # reads the log once
     assert wb.topology.digest(wb.topology.from_links(on_spark)) == wb.topology.digest(wb.topology.from_links(local))
 
 
@@ -101,7 +132,9 @@ def test_a_format_of_the_user_is_read_by_spark(spark, tmp_path):
     path.write_text("h\n" + "2026-11-22T10:00:00;1;attic;x;5;2\n" * 3 + "x\n")
     log = pipelines.read_log(path, OWN, spark=spark)
     assert log.rows.count() == 3
-    assert log.rejected.toPandas()["line"].tolist() == [5]
+    reader = spark.read.format("workbench.log").options(format=OWN.to_json(), table="rejected")
+    for rejected in (log.rejected, reader.load(str(path))):
+        assert rejected.toPandas()["line"].tolist() == [5]
 
 
 def test_cleaned_readings_equal_those_of_this_process(spark):

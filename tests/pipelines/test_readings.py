@@ -123,7 +123,7 @@ def test_an_interval_of_the_readings_is_replayed_from_the_start_of_the_run():
     ({}, "the readings of node 1: times_s has 0.0 after 0.0.*clean"),
     ({"from_s": 5, "key": "HUMIDITY"}, "the readings of node 1: HUMIDITY is 101.0.*clean"),
     ({"key": {"temp_C": "TEMP"}}, "no column 'temp_C'"),
-    ({"key": "PRESSURE"}, "no column to publish"),
+    ({"key": "PRESSURE"}, "`key` is .PRESSURE., and the readings have no column for it"),
     ({"key": {"temperature_C": "TMEP"}}, "key is TMEP"),
     ({"speed": 0}, "speed is 0"),
     ({"from_s": 1000}, "no reading to replay"),

@@ -244,7 +244,7 @@ def test_a_scenario_run_by_two_versions_of_the_code_is_not_counted_twice(tmp_pat
     run = wb.Scenario(wb.topology.line(3), wb.Flooding(), workload()[:1], duration_s=2).run("reference")
     batches = run.trace.to_batches()
     write(tmp_path / "traces-1.parquet", [(run.scenario.hash, code, batches) for code in ("abc", "def")])
-    with pytest.raises(wb.DataError, match="by different code \\(abc, def\\); choose"):
+    with pytest.raises(wb.DataError, match="run with different code \\(digests abc, def\\); choose"):
         traces(tmp_path)
     assert set(traces(tmp_path, code="def")["code"].to_pylist()) == {"def"}
 
@@ -348,9 +348,9 @@ def test_the_data_source_reads_a_folder_and_simulates_on_demand(spark, tmp_path)
     ("options", "sentence"),
     [
         ({}, 'use .load\\("results/name"\\) or .option\\("scenario"'),
-        ({"scenario": "{"}, "the option scenario is not JSON"),
-        ({"scenario": "SCENARIO", "seeds": "many"}, "the option seeds contains 'many', which is not a whole number"),
-        ({"scenario": "SCENARIO", "seeds": "5:5"}, "the option seeds is '5:5', which contains no seed"),
+        ({"scenario": "{"}, "the option 'scenario' is not valid JSON .*; give it the result of scenario.to_json"),
+        ({"scenario": "SCENARIO", "seeds": "many"}, "the option 'seeds' contains 'many', which is not a whole number"),
+        ({"scenario": "SCENARIO", "seeds": "5:5"}, "the option 'seeds' is '5:5', which contains no seed"),
         ({"scenario": "SCENARIO", "engine": "warp"}, "engine is 'warp'; it must be one of"),
         ({"path": "nowhere"}, "nowhere does not exist"),
     ],

@@ -40,7 +40,18 @@ EXPERIMENTS = {"cli/demo.py"}
 # Packages from left to right; "contract" stands for the files in protocols/ itself.
 PACKAGES = (
     (
-        *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords", "plugins"),
+        *(
+            "errors",
+            "draws",
+            "purposes",
+            "public_names",
+            "array_draws",
+            "java",
+            "locations",
+            "suggestion",
+            "keywords",
+            "plugins",
+        ),
         *("folded_errors", "notice", "columns", "extensions"),
     ),
     ("attributes", "coding"),
@@ -50,16 +61,26 @@ PACKAGES = (
     ("analysis", "fuzzing", "gallery"),
     ("motes",),
     ("sweeps",),
-    ("records",),
+    ("records", "captures", "classes"),
     ("pipelines",),
     ("views",),
     ("widgets",),
+    ("publishing",),
     ("cli", "__main__"),
 )
 # (importing file, imported module) -> why this import points to the right; at most three entries.
 UPWARD: dict[tuple[str, str], str] = {}
 RANK = {name: rank for rank, names in enumerate(PACKAGES) for name in names}
-CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "link_estimator", "dissection")
+CONTRACT = (
+    "contract",
+    "parameter",
+    "protocol",
+    "subscriptions",
+    "recent",
+    "link_estimator",
+    "dissection",
+    "field_tables",
+)
 NAMELESS = (
     "sim",
     "analysis",
@@ -69,8 +90,11 @@ NAMELESS = (
     "sweeps",
     "pipelines",
     "records",
+    "captures",
+    "classes",
     "views",
     "widgets",
+    "publishing",
     "cli",
 )
 

@@ -18,7 +18,9 @@ from tests.repository import REPOSITORY
 sys.path.append(str(REPOSITORY / "hardware"))
 import interpreter
 
+from tests.protocols.tinymq.test_wire import GOLDEN as TINYMQ_FRAMES
 from workbench.motes.program import sources
+from workbench.protocols.tinymq import wire as tinymq_wire
 
 TESTS = REPOSITORY / "tests"
 STAND_INS = TESTS / "micropython"
@@ -66,6 +68,7 @@ FILES = {
     "protocols/gossip/test_pieces": {
         "test_every_event_is_held_once_and_right_in_whatever_order_links_deliver": NETWORKX,
     },
+    "motes/test_probes": {},
     "coding/test_fields": {"test_arithmetic_equals_that_of_galois": NUMPY},
     "coding/test_rlnc": {},
     "protocols/diffusion/test_filters": {"test_numbers_of_numpy_are_numbers_and_become_pythons": NUMPY},
@@ -102,3 +105,22 @@ def test_file_of_tests_passes_under_micropython(name, examples):
     assert result["skipped"] == FILES[name]
     tests = re.findall(r"^def (test_\w+)", (TESTS / f"{name}.py").read_text(), re.MULTILINE)
     assert result["ran"] == sorted({*tests}.difference(left_out)) and {*left_out} <= {*tests}
+
+
+@pytest.mark.skipif(missing is not None, reason=str(missing))
+def test_frames_of_tinymq_are_the_same_under_micropython():
+    # Its package holds syntax for hosts only, so its file of tests does not run there.
+    on_mote = {name: path.read_bytes() for name, path in sources("virtual") if name.startswith("workbench/")}
+    frames = [bytes.fromhex(text) for text, *_ in TINYMQ_FRAMES]
+    program = """
+from workbench.protocols.tinymq import wire
+for frame in %r:
+    number, message = wire.decode(frame)
+    if number is not None:
+        assert wire.encode(number, message) == frame
+        assert wire.decode(wire.without_ack(frame)) == (number, message)
+    print((number, message))
+"""
+    process = interpreter.run(on_mote, program % (frames,))
+    assert process.stderr == ""
+    assert process.stdout.splitlines() == [str(tinymq_wire.decode(frame)) for frame in frames]

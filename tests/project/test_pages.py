@@ -1,12 +1,13 @@
-"""Pages in docs/ name tests, functions and files that exist."""
+"""Pages in docs/ name tests, functions and files that exist; the page of frames is generated."""
 
 import re
 
 import pytest
 
+from scripts import frames_page
 from tests.repository import REPOSITORY
 
-PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
+PAGES = sorted((REPOSITORY / "docs").glob("*.md")) + sorted((REPOSITORY / "docs" / "boards").glob("*.md"))
 CLAUSES = REPOSITORY / "docs" / "CLAUSES.md"
 FOLDERS_OF_CLAUSES = ("tests/protocols/diffusion", "tests/attributes")
 
@@ -40,3 +41,8 @@ def words_of_sources():
 def test_private_names_on_a_page_are_in_the_code(page, words_of_sources):
     named = set(re.findall(r"`(?:\w+\.)*(_[a-z]\w+)(?:\(\))?`", page.read_text(encoding="utf-8")))
     assert not named - words_of_sources
+
+
+def test_page_of_frames_is_generated_from_the_tables_of_fields():
+    page = (REPOSITORY / "docs" / "FRAMES.md").read_text(encoding="utf-8")
+    assert page == frames_page.text(), "see scripts/frames_page.py"

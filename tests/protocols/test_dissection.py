@@ -1,14 +1,14 @@
 """Dissected frames: those of every protocol's runs, any bytes, and protocols outside of the package."""
 
 from functools import cache, partial
-from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from tests.talker import Talker, both_ways, play, say
+from tests.families import examples
+from tests.talker import Talker, both_directions, play, say
 from workbench.attributes.event_bytes import CHECKSUM_B, with_checksum
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.coded_diffusion import wire as coded_wire
@@ -52,6 +52,7 @@ DECODERS = {
     **{name: coded_wire.decode for name in RUNS if name.startswith("coded")},
     "tinymq": tinymq_wire.decode,
 }
+ENDS_WITH_CHECKSUM = ("coded", "gossip of")
 WORKLOAD = [
     wb.subscribe([0, 5], "TEMP GE 20, TEMP LE 30", start_s=3),
     wb.publish([3, 8], 'TEMP IS 25, PAYLOAD IS "so far, so good"', start_s=8, every_s=2),
@@ -70,6 +71,11 @@ def sent_frames(name):
     run = wb.Scenario(wb.topology.grid(3, 3), protocol, workload, duration_s=12).run(engine="reference")
     rows = run.frames().to_pylist()
     return tuple(dict.fromkeys((row["frame"], row["peer"] == -1, row["message"]) for row in rows))
+
+
+def with_right_checksum(name, frame):
+    """Return a frame of a protocol with the checksum of its bytes, if frames of this protocol end with one."""
+    return with_checksum(frame[:-CHECKSUM_B]) if name.startswith(ENDS_WITH_CHECKSUM) else frame
 
 
 def is_whole(dissection):
@@ -94,7 +100,7 @@ def complaints(dissection):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_each_public_protocol_has_a_dissector(name):
-    (nothing,) = import_module(getattr(wb, name)().dissector).dissect(b"", True)
+    (nothing,) = dissect(getattr(wb, name)(), b"").fields
     assert nothing.name == REFUSED and nothing.start == nothing.end == 0
 
 
@@ -113,7 +119,7 @@ def test_any_bytes_have_fields(name):
     protocol = RUNS[name][0]
     frames = [frame for frame, _, _ in sent_frames(name)]
 
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(st.data())
     def any_bytes(data):
         begin = data.draw(st.sampled_from(frames))
@@ -132,16 +138,14 @@ def test_exactly_the_reasons_for_refusal_are_shown(name):
     protocol = RUNS[name][0]
     frames = [frame for frame, _, _ in sent_frames(name)]
 
-    @settings(max_examples=200)
+    @settings(max_examples=examples(200))
     @given(st.data())
     def refused(data):
         frame = bytearray(data.draw(st.sampled_from(frames)))
         for _ in range(data.draw(st.integers(0, 2))):
             frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
-        if data.draw(st.booleans()) and name.startswith(("coded", "gossip of")):
-            frame = bytearray(
-                with_checksum(bytes(frame[:-CHECKSUM_B]))
-            )  # otherwise the checksum hides all other faults
+        if data.draw(st.booleans()):  # otherwise the checksum hides all other faults
+            frame = bytearray(with_right_checksum(name, bytes(frame)))
         if data.draw(st.integers(0, 5)) == 0:
             frame = frame[: data.draw(st.integers(0, len(frame)))] + data.draw(st.binary(max_size=3))
         try:
@@ -214,14 +218,15 @@ class ProtocolWithDissector(Talker):
 
 def dissect_here(frame, broadcast):
     def read(cutter):
-        cutter.numbers("<HI", ("origin", "node {}"), ("sequence", "{}"))
+        cutter.number("origin", "<H", "node {}")
+        cutter.number("sequence", "<I")
         cutter.octets("padding", cutter.end - cutter.at, lambda data: "broadcast" if broadcast else "unicast")
 
     return cut(frame, read)
 
 
 def test_frame_of_a_protocol_without_a_dissector_is_one_field():
-    run = play(both_ways((0, 1)), [say(0, size=20)])
+    run = play(both_directions((0, 1)), [say(0, size=20)])
     frame = run.frames()["frame"][0].as_py()
     assert dissect(run, frame).fields == (Field("frame", 0, 20, "20 bytes"),)
     assert dissect(Talker(), b"").fields == ()
@@ -231,7 +236,7 @@ def test_protocol_outside_of_the_package_dissects_its_frames(monkeypatch):
     monkeypatch.setitem(globals(), "dissect", dissect_here)
     monkeypatch.setitem(__import__("sys").modules, __name__, __import__("types").SimpleNamespace(**globals()))
     frame = b"\x03\x00\x07\x00\x00\x00" + bytes(4)
-    run = play(both_ways((0, 1)), [say(0, 1, size=20)], protocol=ProtocolWithDissector())
+    run = play(both_directions((0, 1)), [say(0, 1, size=20)], protocol=ProtocolWithDissector())
     for of in (run, run.scenario, run.scenario.protocol):
         fields = wb.dissect(of, frame, broadcast=False).fields
         assert [(field.name, field.text) for field in fields] == [

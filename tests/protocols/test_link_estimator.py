@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.both_engines import assert_same_numbers, assert_same_trace
-from tests.talker import both_ways, network, play, rows, say
+from tests.talker import both_directions, network, play, rows, say
 from workbench import fuzzing
 from workbench.errors import ParameterError, ScenarioError
 from workbench.protocols.link_estimator import MARK, MAX_LISTED, NUMBERS, UNKNOWN, WEIGHT, WINDOW, LinkEstimator
@@ -138,7 +138,7 @@ def test_nodes_learn_the_ratios_of_their_links_in_both_directions():
 
 
 def test_beacons_are_frames_whose_intervals_double():
-    run = play(both_ways((0, 1)), [], duration_s=300, link_quality="learned")
+    run = play(both_directions((0, 1)), [], duration_s=300, link_quality="learned")
     times_s = [row["time_us"] / 1e6 for row in rows(run, "sent", node=0)]
     assert {row["message"] for row in rows(run, "sent")} == {"beacon"}
     assert [row["event"] for row in rows(run, node=1, peer=0) if row["message"] == "beacon"] == ["received"] * len(
@@ -151,7 +151,7 @@ def test_beacons_are_frames_whose_intervals_double():
 
 
 def test_failed_node_sends_no_beacon():
-    run = play(both_ways((0, 1)), [wb.outage(0, 0, 100)], duration_s=90, link_quality="learned")
+    run = play(both_directions((0, 1)), [wb.outage(0, 0, 100)], duration_s=90, link_quality="learned")
     assert not rows(run, "sent", node=0) and rows(run, "sent", node=1)
 
 

@@ -21,7 +21,7 @@ ARGUMENTS = {
     coded_diffusion.is_quiet: ((100, 150, 151), (100,), (50,)),
     coded_diffusion.is_full: ((9, 10), (10,), (5, 6), (5,)),
     diffusion.next_round: ((0, 255),),
-    diffusion.is_stale: ((0, 127, 128, 255), (0, 1, 255)),
+    diffusion.is_older_round: ((0, 127, 128, 255), (0, 1, 255)),
     diffusion.known_for_us: ((0.0, 0.2, 30.0), (150.0, 1.9)),
     diffusion.is_path_of_round: ((-1, 0, 7), (0, 3), (0, 5), (0, 3)),
     diffusion.may_explore: ((False, True), (0, 50), (0, 1000000)),

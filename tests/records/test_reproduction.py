@@ -184,6 +184,7 @@ wb.register_filter("keep_all", keep_all)
 """
 
 
+@pytest.mark.family
 def test_missing_code_of_the_user_is_named_with_the_remedy(tmp_path):
     module = "own_code_of_records"
     (tmp_path / f"{module}.py").write_text(OWN)
@@ -407,7 +408,7 @@ def test_charts_of_a_sweeps_table_are_reproduced(tmp_path):
     swept = wb.Sweep(made.scenario(), over, engine="reference").run(runner=wb.LocalRunner(), progress=False)
     drawings = [
         swept.plot("protocol"),
-        swept.drawing("radio.retries", "transmissions", by="protocol"),
+        swept.plot("radio.retries", "transmissions", by="protocol"),
         wb.views.sweep_chart(swept, "bytes_sent", "radio.retries", "protocol"),
         wb.views.cost_chart(swept, "radio.retries", "protocol"),
     ]
@@ -439,7 +440,7 @@ def test_a_sweeps_measure_that_is_not_loaded_is_named(rows, tmp_path):
         return {}
 
     elsewhere.__module__ = "my_measures"
-    with pytest.raises(ScenarioError, match=r"my_measures:.*elsewhere, which is not loaded: import my_measures"):
+    with pytest.raises(ScenarioError, match=r"my_measures:.*elsewhere is not loaded: import my_measures"):
         wb.reproduce(chart(tmp_path / "a.svg", rows, measure=elsewhere))
 
 

@@ -139,7 +139,7 @@ def test_more_publications_than_a_run_can_hold_are_refused_with_their_number_and
         wb.Scenario.from_json(text.replace(f'"duration_s": {DURATION_S}', '"duration_s": 1000000'))
     assert str(error.value) == (
         "the workload makes 1,000,000,000,000 actions, 1,000,000,000,000 of them publications; "
-        "a scenario has 3,000,000 at most: choose a longer every_s, fewer nodes, or a shorter duration_s"
+        "at most 3,000,000 actions are allowed: choose a longer every_s, fewer nodes or a shorter duration_s"
     )
 
 
@@ -157,7 +157,7 @@ def test_subscriptions_and_outages_count_too(monkeypatch):
     items = [wb.subscribe("all", "TEMP GE 1", stop_s=2), wb.outage(0, 1, 2), wb.publish(1, "TEMP IS 26")]
     assert len(workload.expand(items, (0, 1), 5_000_000, 1)) == sum(item.most_actions(2, 5_000_000) for item in items)
     assert scenario(*items, topology=wb.topology.line(2))
-    with pytest.raises(ScenarioError, match="makes 9 actions, 1 of them publications; a scenario has 8 at most"):
+    with pytest.raises(ScenarioError, match="makes 9 actions, 1 of them publications; at most 8 actions are allowed"):
         scenario(*items, wb.outage([0, 1], 3), topology=wb.topology.line(2))
 
 

@@ -11,14 +11,14 @@ from tests.both_engines import assert_same_numbers
 from tests.families import examples
 from tests.sim import plain_metrics
 from tests.sim.test_metrics import LINE, delivered, originated, outcome, published, reading, subscribed
-from tests.talker import both_ways
+from tests.talker import both_directions
 from workbench.sim import metrics, trace
 from workbench.sim.metrics.information import METRICS
 from workbench.sim.trace import Recorder
 
 AVERAGE = wb.Filter("neighborhood_average", at=1)
 # Sources 3 and 4 reach the sink 0 over the relays 2 and 1; node 5 is a sink on the other side of source 3.
-FORK = both_ways((0, 1), (1, 2), (2, 3), (2, 4), (3, 5))
+FORK = both_directions((0, 1), (1, 2), (2, 3), (2, 4), (3, 5))
 
 
 def scenario_with(*filters):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.families import examples
 from tests.repository import REPOSITORY
-from tests.talker import Talker, both_ways, network, play, rows, say, starts_us
+from tests.talker import Talker, both_directions, network, play, rows, say, starts_us
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import Node
 from workbench.sim.application import plan
@@ -23,7 +23,7 @@ from workbench.sim.engine import make_nodes
 from workbench.sim.kernel import ACTION, FRAME_END, Kernel
 from workbench.sim.trace import Recorder
 
-LINE = both_ways((0, 1), (1, 2))
+LINE = both_directions((0, 1), (1, 2))
 
 # --- random scenarios ---
 
@@ -190,7 +190,7 @@ def test_no_timer_fires_after_the_end():
 
 
 def test_a_scenario_without_a_workload_is_a_run_too():
-    run = wb.Scenario(both_ways((0, 1)), wb.Diffusion()).run()
+    run = wb.Scenario(both_directions((0, 1)), wb.Diffusion()).run()
     assert run.trace.num_rows == 0 and run.metrics["transmissions"] == 0
 
 
@@ -267,7 +267,7 @@ def test_nodes_get_the_delivery_ratios_of_their_links():
 
 
 def test_addresses_need_not_begin_at_zero_nor_follow_each_other():
-    run = play(both_ways((7, 100), (100, 65000)), [say(65000), say(100, to=7, start_s=1)])
+    run = play(both_directions((7, 100), (100, 65000)), [say(65000), say(100, to=7, start_s=1)])
     assert [(row["node"], row["peer"]) for row in rows(run, "received")] == [(100, 65000), (7, 100)]
 
 

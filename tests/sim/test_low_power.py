@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.both_engines import assert_same_states
-from tests.talker import Talker, both_ways, fates, network, play, rows, say, starts_us
+from tests.talker import Talker, both_directions, fates, network, play, rows, say, starts_us
 from workbench import draws, purposes
 from workbench.errors import ParameterError
 from workbench.sim.low_power import CHECKS_US, GAP_US
@@ -18,7 +18,7 @@ COPY_US = (50 + 6) * 8 * 4
 PERIOD_US = COPY_US + GAP_US
 WAIT_US = 192 + (5 + 6) * 8 * 4
 STROBE_US = -(-INTERVAL_US // PERIOD_US) * PERIOD_US + COPY_US
-LINE = both_ways((0, 1), (1, 2))
+LINE = both_directions((0, 1), (1, 2))
 HOUR_S = 3600
 
 
@@ -43,7 +43,7 @@ def test_node_that_idles_for_an_hour_checks_the_channel_28_800_times():
 
 
 def test_periodic_broadcast_costs_its_sender_a_strobe_and_its_receiver_a_copy():
-    run = play_asleep(both_ways((0, 1)), [say(0, every_s=1)], duration_s=HOUR_S)
+    run = play_asleep(both_directions((0, 1)), [say(0, every_s=1)], duration_s=HOUR_S)
     assert pytest.approx(INTERVAL_US, rel=0.1) == STROBE_US
     sender, receiver = times_of(run, 0), times_of(run, 1)
     assert (sender["transmit"], sender["carrier_sense"]) == (HOUR_S * STROBE_US, HOUR_S * CHECK_US)
@@ -57,7 +57,7 @@ def test_periodic_broadcast_costs_its_sender_a_strobe_and_its_receiver_a_copy():
 def test_first_unicast_is_strobed_until_the_receiver_wakes_up_and_later_ones_start_just_before():
     first_us, later_us = [], []
     for seed in range(1, 101):
-        run = play_asleep(both_ways((0, 1)), [say(0, to=1), say(0, to=1, start_s=0.3)], seed, 1)
+        run = play_asleep(both_directions((0, 1)), [say(0, to=1), say(0, to=1, start_s=0.3)], seed, 1)
         sent_rows = rows(run, "sent")
         assert [row["event"] for row in rows(run, "received", node=1)] == ["received"] * 2
         first_us.append(sent_rows[0]["value"])
@@ -71,7 +71,7 @@ def test_first_unicast_is_strobed_until_the_receiver_wakes_up_and_later_ones_sta
 
 def test_latency_of_a_unicast_is_half_an_interval_with_and_without_phase_lock():
     latencies_us = [
-        rows(play_asleep(both_ways((0, 1)), [say(0, to=1), say(0, to=1, start_s=at)], seed, 1), "received")[1][
+        rows(play_asleep(both_directions((0, 1)), [say(0, to=1), say(0, to=1, start_s=at)], seed, 1), "received")[1][
             "time_us"
         ]
         - at * 10**6
@@ -94,7 +94,7 @@ def test_node_that_wakes_up_during_a_strobe_to_another_node_hears_a_copy_or_its_
 
 def test_times_of_five_nodes_equal_those_calculated_by_hand():
     # Node 2 broadcasts to 1 and 3. The strobe would disturb a unicast from 4 to 3, but 4 waits for its end.
-    line = both_ways((0, 1), (1, 2), (2, 3), (3, 4), (2, 4))
+    line = both_directions((0, 1), (1, 2), (2, 3), (3, 4), (2, 4))
     run = play_asleep(line, [say(2), say(4, to=3, start_s=0.05)], duration_s=2)
     assert fates(run, 1)[2, 0] == fates(run, 3)[2, 0] == fates(run, 4)[2, 0] == "received"
     assert fates(run, 3)[4, 0] == "received"
@@ -107,14 +107,14 @@ def test_times_of_five_nodes_equal_those_calculated_by_hand():
 
 
 def test_unicast_without_acknowledgement_is_strobed_for_a_whole_interval_by_each_try():
-    run = play_asleep(both_ways((0, 1)), [say(0, to=1), wb.outage(1, 0, 9)], retries=2)
+    run = play_asleep(both_directions((0, 1)), [say(0, to=1), wb.outage(1, 0, 9)], retries=2)
     assert times_of(run, 0)["transmit"] == 3 * STROBE_US
     assert fates(run, 1)[0, 0] == "down"
 
 
 def test_phase_is_forgotten_after_failed_tries_and_by_a_failed_sender():
     items = [say(0, to=1, start_s=at) for at in (0, 1, 2, 3, 4)]
-    run = play_asleep(both_ways((0, 1)), [*items, wb.outage(1, 1.5, 2.5), wb.outage(0, 3.2, 3.5)], retries=0)
+    run = play_asleep(both_directions((0, 1)), [*items, wb.outage(1, 1.5, 2.5), wb.outage(0, 3.2, 3.5)], retries=0)
     assert list(fates(run, 1).values()) == ["received", "received", "down", "received", "received"]
     # At 1 and 2 s the sender waits for the wake-up. At 3 s it has forgotten the phase, as no acknowledgement came at
     # 2 s; at 4 s it has forgotten it again, as it failed. Then it sends after its back-off of at most seven slots.
@@ -125,7 +125,7 @@ def test_phase_is_forgotten_after_failed_tries_and_by_a_failed_sender():
 
 
 def test_busy_channel_is_checked_again_after_fractions_of_an_interval():
-    run = play_asleep(both_ways((0, 1)), [say(0), say(1, start_s=0.02)], duration_s=5)
+    run = play_asleep(both_directions((0, 1)), [say(0), say(1, start_s=0.02)], duration_s=5)
     assert [row["node"] for row in rows(run, "sent")] == [0, 1] and not rows(run, "given_up")
 
 
@@ -145,7 +145,7 @@ frames = st.tuples(
 @settings(max_examples=15)
 @given(st.lists(frames, max_size=12), st.sampled_from([12, 125, 300.5]), st.integers(1, 1000))
 def test_busy_states_equal_those_of_an_oracle_that_marks_each_microsecond(items, wake_interval_ms, seed):
-    topology = both_ways((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
+    topology = both_directions((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
     run = play_asleep(topology, items, seed, 2, wake_interval_ms=wake_interval_ms, collisions=False)
     busy = STATES[:4]
     end_us, interval_us = 2 * 10**6, round(1000 * wake_interval_ms)
@@ -200,7 +200,7 @@ def test_impossible_wake_up_interval_is_refused(interval_ms):
 
 
 def test_sleeping_radio_senses_the_channel_and_acknowledges_regardless_of_other_fields():
-    run = play_asleep(both_ways((0, 1)), [say(0), say(1, to=0, start_s=0.02)], csma=False, retries=0)
+    run = play_asleep(both_directions((0, 1)), [say(0), say(1, to=0, start_s=0.02)], csma=False, retries=0)
     assert fates(run, 0) == {(1, 0): "received"} and fates(run, 1) == {(0, 0): "received"}
     assert times_of(run, 0)["acknowledge"] and times_of(run, 1)["carrier_sense"]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from tests.talker import both_ways, network
+from tests.talker import both_directions, network
 from workbench.errors import ScenarioError
 from workbench.protocols.flooding.node import FloodingNode
 from workbench.sim import metrics, trace
@@ -22,7 +22,7 @@ from workbench.sim.trace import Recorder
 MS = 1000
 
 # 0 --- 1 --- 2 --- 3: the sink is 0 by default
-LINE = both_ways((0, 1), (1, 2), (2, 3))
+LINE = both_directions((0, 1), (1, 2), (2, 3))
 
 
 # --- rows ---
@@ -500,7 +500,7 @@ def test_protocol_outside_of_the_package_has_its_own_metrics(monkeypatch):
     assert trace.metric_events(Whispering()) == {*trace.metric_events(wb.Flooding()), "whispered"}
     for metric in ("delivered", "sent_flood"):
         module.measure = lambda scenario, rows, metric=metric: {metric: 1}
-        with pytest.raises(ScenarioError, match=f"whispers has a metric {metric}, which is in every run already"):
+        with pytest.raises(ScenarioError, match=f"whispers has a metric {metric}, which is the name of another metric"):
             measure(protocol=Whispering())
 
 

@@ -109,6 +109,7 @@ def test_metrics_of_golden_runs_follow_the_definitions(name):
     assert_same(scenario, scenario.run(engine="reference").trace)
 
 
+@pytest.mark.family
 def test_large_traces_are_split_and_have_the_same_metrics():
     scenario = renew.scenario("diffusion-grid")
     table = scenario.run(engine="reference").trace

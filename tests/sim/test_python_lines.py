@@ -46,6 +46,20 @@ SCENARIOS = {
             ],
         ),
     ),
+    "a network that changes": wb.Scenario(
+        wb.topology.disc(9, 30, 30, radius_m=15),
+        wb.Flooding(),
+        [
+            wb.move(1, along=wb.mobility.Waypoints([(5 + k, 10.0 * k, 1.5) for k in range(6)])),
+            wb.move([2, 3], along=wb.mobility.RandomWaypoint(width_m=30)),
+            wb.move(4, along=wb.mobility.GaussMarkov()),
+            wb.link_trace(wb.LinkQualities([0, 6], [0, 0], [1, 1], [0.9, 0.2])),
+            wb.partition(at=[0, 1], start_s=3, stop_s=6),
+            wb.crash(at=5, start_s=8, stop_s=10),
+            wb.burst_loss(good_s=10, bad_s=0.5, at=[2, 3]),
+            wb.jam(10.0, 20.0, radius_m=5, every_s=4, for_s=1),
+        ],
+    ),
     "an edited network": wb.Scenario(_edited(), wb.Gossip(forwarding_probability=0.5)),
     "an office with walls": wb.Scenario(wb.topology.office(seed=2), wb.DPS(filter_bits=512)),
 }

@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from tests.talker import Talker, TalkerNode, both_ways, describe, fates, network, play, rows, say, starts_us
+from tests.families import examples
+from tests.talker import Talker, TalkerNode, both_directions, describe, fates, network, play, rows, say, starts_us
 from workbench.errors import ParameterError, ScenarioError
 from workbench.protocols.contract import Held
 
 AIRTIME_50_US = (50 + 6) * 8 * 4  # 250 kb/s: 4 µs a bit
 
-LINE = both_ways((0, 1), (1, 2))
-TRIANGLE = both_ways((0, 1), (1, 2), (0, 2))
+LINE = both_directions((0, 1), (1, 2))
+TRIANGLE = both_directions((0, 1), (1, 2), (0, 2))
 
 
 # --- airtime and energy ---
@@ -102,13 +103,13 @@ class Fragmenting(Talker):
 
 def test_frame_of_n_fragments_arrives_with_the_nth_power_of_the_delivery_ratio():
     items = [say(0, size=300, every_s=0.05)]
-    run = play(both_ways((0, 1, 0.9)), items, duration_s=100, protocol=Fragmenting(), max_frame_B=125)
+    run = play(both_directions((0, 1, 0.9)), items, duration_s=100, protocol=Fragmenting(), max_frame_B=125)
     assert len(rows(run, "received")) / len(rows(run, "sent")) == pytest.approx(0.9**3, abs=0.04)
 
 
 def test_stronger_frame_survives_a_collision_by_the_threshold():
     # Node 1 is 10 m from node 0 and 30 m from node 4: 10 * 3 * log10(3) = 14.3 dB.
-    arcs = both_ways((0, 1), (1, 4))
+    arcs = both_directions((0, 1), (1, 4))
     for capture_dB, expected in ((0, "collision"), (14.3, "received"), (14.4, "collision")):
         run = play(arcs, [say(0), say(4)], collisions=True, capture_dB=capture_dB)
         assert fates(run, 1) == {(0, 0): expected, (4, 0): "collision"}
@@ -245,7 +246,7 @@ def test_node_that_transmits_receives_nothing():
 
 def test_transmission_out_of_range_disturbs_no_frame():
     # 0 --- 1    2 --- 3
-    apart = both_ways((0, 1), (2, 3))
+    apart = both_directions((0, 1), (2, 3))
     assert set(fates(play(apart, [say("all", size=20)], collisions=True), 1).values()) == {"half_duplex"}
     run = play(apart, [say([0, 2])], collisions=True)
     assert fates(run, 1) == {(0, 0): "received"} and fates(run, 3) == {(2, 0): "received"}
@@ -264,7 +265,7 @@ def test_queued_frames_collide_when_they_are_sent():
     assert [fate[0, sequence] for sequence in range(40)] == ["collision"] * 2 + ["received"] * 38
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4000), st.integers(6, 120)), min_size=1, max_size=40))
 def test_node_receives_exactly_the_frames_without_overlap(frames):
     # Node 4 hears 0, 1, 2 and 3, which do not hear it or each other.
@@ -319,7 +320,7 @@ def test_frame_is_given_up_on_a_busy_channel_and_the_next_one_follows():
 
 
 def test_retries_compensate_loss_and_are_counted_as_transmissions():
-    lossy = both_ways((0, 1, 0.7))
+    lossy = both_directions((0, 1, 0.7))
     talk = [say(0, to=1, every_s=0.1)]
     plain, stubborn = play(lossy, talk), play(lossy, talk, retries=20)
     assert len(fates(plain, 1)) == 100 and plain.metrics["receptions"] == pytest.approx(70, abs=14)
@@ -337,7 +338,7 @@ def test_frame_without_acknowledgement_is_repeated_up_to_the_limit():
 
 
 def test_broadcast_is_never_sent_again():
-    assert play(both_ways((0, 1, 0.3)), [say(0, every_s=0.1)], retries=9).metrics["transmissions"] == 100
+    assert play(both_directions((0, 1, 0.3)), [say(0, every_s=0.1)], retries=9).metrics["transmissions"] == 100
 
 
 @pytest.mark.parametrize("csma", [False, True])
@@ -370,7 +371,7 @@ def outcomes(topology, workload, **radio):
 
 
 def test_radio_reports_each_unicast_once_regardless_of_retries():
-    lossy = both_ways((0, 1, 0.7))
+    lossy = both_directions((0, 1, 0.7))
     reports = outcomes(lossy, [say(0, to=1, every_s=0.1)], retries=2)
     assert [(peer, sequence) for peer, sequence, _ in reports] == [(1, sequence) for sequence in range(100)]
     # A try succeeds with probability 0.49, one of three tries with 0.87.
@@ -386,7 +387,7 @@ def test_unicast_over_no_link_is_reported_as_failed():
 
 
 def test_broadcast_has_no_outcome():
-    assert outcomes(both_ways((0, 1)), [say(0)], retries=3) == []
+    assert outcomes(both_directions((0, 1)), [say(0)], retries=3) == []
 
 
 def test_radio_without_acknowledgements_reports_only_frames_given_up_by_carrier_sense():
@@ -396,7 +397,7 @@ def test_radio_without_acknowledgements_reports_only_frames_given_up_by_carrier_
 
 def test_node_that_fails_gets_no_report():
     talk = [say(0, to=1, size=3000), wb.outage(0, 0.01, 0.5)]
-    assert outcomes(both_ways((0, 1)), talk, retries=3) == []
+    assert outcomes(both_directions((0, 1)), talk, retries=3) == []
 
 
 # --- outages ---

@@ -345,6 +345,7 @@ def test_custom_protocol_is_stored_with_its_module_and_never_imported_by_a_file(
 # --- invalid scenarios ---
 
 
+@pytest.mark.family
 def test_seventy_thousand_nodes_are_too_many_for_diffusions_addresses():
     network = wb.topology.line(70_000)
     with pytest.raises(ScenarioError) as error:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.both_engines import assert_same_states
-from tests.talker import Talker, both_ways, network, play, rows, say
+from tests.families import examples
+from tests.talker import Talker, both_directions, network, play, rows, say
 from workbench.errors import ParameterError, ScenarioError
 from workbench.sim.state_times import CHECK_US, STATES
 
@@ -15,7 +16,7 @@ CURRENTS = {"tx_mA": 17.4, "rx_mA": 18.8}
 FRAME_US = (50 + 6) * 8 * 4  # 250 kb/s: 4 µs a bit
 ACKNOWLEDGEMENT_US = (5 + 6) * 8 * 4
 TURNAROUND_US = 192
-LINE = both_ways((0, 1), (1, 2))
+LINE = both_directions((0, 1), (1, 2))
 PRESETS = wb.radios.cc2420, wb.radios.at86rf231, wb.radios.cc2340r5, wb.radios.nrf52840, wb.radios.stm32wb55
 
 
@@ -65,7 +66,7 @@ def test_unicast_is_acknowledged_and_overheard_up_to_its_address_or_completely(o
 
 
 def test_time_of_two_simultaneous_frames_counts_once_at_their_receiver():
-    star = both_ways((0, 1), (0, 2), (0, 3), (0, 4))
+    star = both_directions((0, 1), (0, 2), (0, 3), (0, 4))
     run = play(star, [say(1), say(2), say(3, to=0), say(4, size=100)], duration_s=1, collisions=True, **CURRENTS)
     longest_us = (100 + 6) * 8 * 4
     assert states_of(run, 0) == {"receive": longest_us, "idle": 10**6 - longest_us}
@@ -124,7 +125,7 @@ frames = st.builds(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.lists(frames, max_size=25),
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from([0.5, 1.0])), max_size=10),

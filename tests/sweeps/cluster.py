@@ -8,7 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
@@ -111,6 +111,17 @@ class Cluster:
         worker = self.workers.pop()
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
+
+    def kill_executors(self):
+        """End all executors and their Python processes, but not the workers, which start new ones; return how many."""
+        folder, killed = str(self._folder), 0
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                command = (process / "cmdline").read_bytes()
+                if b"CoarseGrainedExecutorBackend" in command and os.readlink(process / "cwd").startswith(folder):
+                    os.kill(int(process.name), signal.SIGKILL)
+                    killed += 1
+        return killed
 
     def close(self):
         """End the master and all workers."""

@@ -13,7 +13,8 @@ import workbench as wb
 from tests.sweeps.cluster import PYTHON, SMALL, bin_of_bare_python, environment, free_port, is_listening
 from tests.sweeps.made import harmless, poisoned, scenario
 from tests.until import wait_until
-from workbench.cli import doctor
+from workbench.cli import doctor, spark_doctor
+from workbench.locations import location
 from workbench.sweeps import LocalRunner, SparkRunner
 from workbench.sweeps.spark import session
 
@@ -86,6 +87,22 @@ def test_a_sweep_by_connect_gives_the_same_rows_as_this_process(server):
         list(runner.run(wb.Sweep(busy, {"seed": range(4)}, "reference").plan, range(4), stop))
     remote = sys.modules["pyspark.sql.connect.session"].SparkSession
     remote.getActiveSession().stop()
+
+
+@needs_java
+@pytest.mark.spark
+@pytest.mark.family
+def test_the_doctor_finds_a_server_of_connect_ready(server, s3_url, tmp_path):
+    report = spark_doctor.examine(server, str(tmp_path / "results"))
+    assert report.is_ready, report
+    assert str(report).startswith("Ready: 1 worker with 2 cores can run sweeps and write to ")
+    assert f"sent, and unpacked in {tmp_path / 'cache' / 'workbench' / 'code'}" in " ".join(str(report).split())
+    assert not (tmp_path / "results").exists()
+    # The server was started without the variables of the store.
+    problems = [check for check in spark_doctor.examine(server, s3_url).checks if check.state == spark_doctor.PROBLEM]
+    assert [check.subject for check in problems] == ["results"]
+    assert "AWS_ACCESS_KEY_ID" in problems[0].remedy and "in the environment of the workers" in problems[0].remedy
+    assert list(location(s3_url).iterdir()) == []
 
 
 def test_features_missing_in_connect_raise_errors_with_a_remedy(monkeypatch):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.repository import REPOSITORY
+from tests.sweeps.made import Counting
 from tests.until import wait_until
 from workbench.sim import trace
 from workbench.sweeps import LocalRunner, ProcessRunner, store
@@ -34,20 +35,6 @@ def scenario(**changes):
 
 def sweep(seeds, **options):
     return wb.Sweep(scenario(), {"seed": seeds}, engine="reference", keep="trace", **options)
-
-
-class Counting:
-    """A runner in this process that records which points it ran, and stops after some points."""
-
-    def __init__(self, points=None):
-        self.points, self.ran = points, []
-
-    def run(self, plan, numbers, report_progress):
-        for rows in LocalRunner().run(plan, numbers, report_progress):
-            if len(self.ran) == self.points:
-                raise KeyboardInterrupt
-            self.ran += [row.number for row in rows]
-            yield rows
 
 
 def ran(seeds, folder, **options):

@@ -16,6 +16,27 @@ def scenario(**changes):
     return wb.Scenario(wb.topology.line(5), wb.Flooding(), workload, duration_s=5).replace(**changes)
 
 
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"seed": range(3)},
+        {"seed": [7, 0, 2**70], "protocol.ttl": [3, 9], "radio.loss": ["links", 0.25]},
+        {"protocol": [wb.Flooding(), wb.Gossip()], "topology": [wb.topology.line(5), wb.topology.line(6)]},
+        wb.plans.latin_hypercube(4, {"protocol.ttl": wb.plans.whole(3, 12)}, seed=1),
+    ],
+    ids=["one axis", "numbers and texts", "objects", "not a grid"],
+)
+def test_the_keys_and_labels_of_all_points_are_those_of_each_point(over):
+    plan = wb.Sweep(scenario(), over).plan
+    numbers = range(len(plan))
+    assert plan.point_keys() == plan.point_keys(numbers) == [plan.point_key(number) for number in numbers]
+    columns = plan.design.label_columns()
+    assert columns == plan.design.label_columns(numbers)
+    assert [{path: columns[path][number] for path in plan.paths} for number in numbers] == [
+        plan.labels(number) for number in numbers
+    ]
+
+
 def test_rows_are_unchanged_by_conversion_to_arrow_and_back():
     rows = [
         Row(7, "ab", "{}", 2**70, "cd", "fast", 0.5, 8.75, None, {"delivery_ratio": 1.0, "latency_ms_p50": 2.5}),

@@ -125,6 +125,7 @@ def test_a_point_that_ignores_its_time_limit_is_killed_and_becomes_a_row(functio
     assert {number: row.error for number, row in rows.items() if row.error} == {6: sentence, 8: sentence}
 
 
+@pytest.mark.family
 def test_a_process_killed_from_outside_before_its_limit_did_not_time_out():
     plan = sweep_of(kills_itself, seeds=range(2)).plan
     rows = run(plan, ProcessRunner(1, timeout_s=60), [0, 1])

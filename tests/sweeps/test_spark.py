@@ -11,7 +11,9 @@ import pytest
 
 import workbench as wb
 from tests.sweeps.made import scenario
-from workbench.cli import doctor
+from tests.until import wait_until
+from workbench import cli
+from workbench.cli import doctor, spark_doctor
 from workbench.protocols.tinymq.metrics import load_metrics
 from workbench.sim import trace
 from workbench.sweeps import LocalRunner, SparkRunner
@@ -225,3 +227,33 @@ def test_workers_return_traces_too(tmp_path):
     assert {hash_: trace.digest(table.unify_dictionaries()) for hash_, table in tables.items()} == {
         run.scenario.hash: run.trace_hash for run in runs
     }
+
+
+def test_the_doctor_finds_this_machine_ready_and_leaves_the_session_open(spark, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["doctor", "--spark", "local[2]"]) == 0
+    printed = capsys.readouterr().out
+    verdict = f"Ready: 1 worker with 2 cores can run sweeps and write to {tmp_path / 'results'}"
+    assert printed.splitlines()[0] == verdict
+    assert "PROBLEM" not in printed and "1 worker answered" in printed
+    assert list(tmp_path.iterdir()) == []
+    assert spark.range(3).count() == 3
+
+
+def test_the_doctor_explains_another_minor_version_of_python(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(spark.sparkContext, "pythonVer", "3.7")
+    report = spark_doctor.examine("local[2]", str(tmp_path / "results"))
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    (problem,) = [check for check in report.checks if check.state == spark_doctor.PROBLEM]
+    assert problem.subject == "Python" and "PYSPARK_PYTHON" in problem.remedy
+    assert f"Python is {here} on " in problem.sentence and "and 3.7 here" in problem.sentence
+    assert not report.is_ready and list(tmp_path.iterdir()) == []
+
+
+def test_the_doctor_does_not_wait_for_workers_that_do_not_answer(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(spark_doctor, "WAIT_S", 60.0)
+    monkeypatch.setattr(spark_doctor, "JOB_S", 1.0)
+    report = spark_doctor.examine("local[2]", str(tmp_path))
+    assert "no worker has run a task within 1 s" in str(report) and not report.is_ready
+    assert list(tmp_path.iterdir()) == []
+    wait_until(lambda: not spark.sparkContext.statusTracker().getActiveJobsIds())

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.protocols.tinymq.checks import connected_graphs
 
 
@@ -21,7 +22,7 @@ def test_sites_on_a_line_are_the_middle_the_ends_and_then_the_points_between():
 
 
 @given(graph=connected_graphs(most_nodes=9), count=st.integers(1, 4))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_sites_are_at_most_twice_as_far_as_optimal_sites(graph, count):
     graph = wb.topology.check(graph)
     count = min(count, len(graph))

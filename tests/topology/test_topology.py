@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.families import examples
 from workbench import draws, purposes, topology
 from workbench.errors import DataError, ParameterError, ScenarioError, WorkbenchError
 from workbench.topology import propagation
@@ -328,7 +329,7 @@ def test_links_that_are_not_a_table_are_a_data_error(tmp_path):
             topology.from_links(source)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(content=st.binary(max_size=200))
 def test_random_bytes_as_links_raise_nothing_but_a_data_error(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("links") / "links.csv"
@@ -369,6 +370,7 @@ def test_strasbourg_nodes_above_each_other_have_different_map_positions(real_dat
     assert len({pos for _, pos in graph.nodes(data="pos")}) == 64
 
 
+@pytest.mark.family
 def test_lille_estimates_unknown_positions(real_data):
     graph = topology.testbed("lille")
     assert len(graph) == 224 and graph.number_of_edges() == 49952
@@ -473,7 +475,7 @@ def test_an_invalid_position_is_refused(pos):
 def test_walls_that_are_not_segments_are_refused(walls):
     graph = topology.grid(2, 2)
     graph.graph["walls"] = walls
-    with pytest.raises(ScenarioError, match="walls must be a list of segments"):
+    with pytest.raises(ScenarioError, match="walls are .*; they must be a list of segments"):
         topology.check(graph)
 
 
@@ -598,7 +600,7 @@ def test_a_recipe_that_makes_another_network_now_is_refused():
     [
         (None, "it must be an object with a recipe"),
         ([], "it must be an object"),
-        ({}, "nodes must be a list"),
+        ({}, "nodes are None; they must be a list"),
         ({"recipe": 3}, "the kind None; it must be one of grid"),
         ({"recipe": {"kind": ["grid"]}}, "must be one of grid"),
         ({"recipe": {"kind": "from_links", "path": "x.csv"}}, "must be one of grid"),
@@ -612,13 +614,13 @@ def test_a_recipe_that_makes_another_network_now_is_refused():
         ({"nodes": [[0, 0, 0]], "links": [], "colour": 1}, "has a field 'colour'"),
         ({"nodes": [[0, 0, 0], [0, 1, 1]], "links": []}, "repeats node 0"),
         ({"nodes": [[0, 0, 0], [1, 0, "x"]], "links": []}, "Entry 1 of the topology's nodes"),
-        ({"nodes": [[0, 0, 0]]}, "links must be a list"),
+        ({"nodes": [[0, 0, 0]]}, "links are None; they must be a list"),
         ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 1]]}, "Entry 0 of the topology's links"),
         ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 1, 1.5]]}, "Entry 0 of the topology's links"),
         ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 2, 1]]}, "must join two different nodes in nodes"),
         ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 0, 1]]}, "must join two different nodes in nodes"),
         ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 1, 1], [0, 1, 0.5]]}, "repeats 0 -> 1"),
-        ({"nodes": [[0, 0, 0]], "links": [], "walls": [1]}, "walls must be a list of segments"),
+        ({"nodes": [[0, 0, 0]], "links": [], "walls": [1]}, r"walls are \[1\]; they must be a list of segments"),
         ({"nodes": [[0, 0, 0]], "links": [], "digest": 7}, "differs from the stored one"),
     ],
 )
@@ -654,7 +656,7 @@ LISTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(form=JSON_VALUES | RECIPES | LISTS)
 def test_any_json_is_a_topology_or_a_workbench_error(form):
     try:

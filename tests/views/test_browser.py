@@ -443,6 +443,7 @@ def test_a_button_jumps_to_the_next_interesting_moment_and_describes_it(player, 
         assert text in player.text(".wb-followed")
 
 
+@pytest.mark.family
 def test_a_page_plays_once_to_its_poster_time_unless_reduced_motion_is_preferred(chromium, page_path, run):
     page = chromium.new_page()
     page.emulate_media(reduced_motion="no-preference")
@@ -540,6 +541,7 @@ def test_the_page_follows_the_dark_mode_of_the_system(chromium, page_path):
     opened.page.close()
 
 
+@pytest.mark.family
 def test_new_runs_reuse_the_player_without_leaking_memory(chromium, runs, tmp_path):
     payloads = [pack(see(diffusion_of(seed))) for seed in (1, 2)]
     path = tmp_path / "fed.html"

@@ -144,6 +144,7 @@ def test_notebook_7_shows_and_replaces_runs(chromium, tmp_path):
         notebook.page.close()
 
 
+@pytest.mark.family
 def test_an_exported_notebook_plays_everything_without_requests(chromium, tmp_path):
     nbconvert = pytest.importorskip("nbconvert")
     notebook = nbformat.v4.new_notebook(metadata=KERNEL)
@@ -196,6 +197,7 @@ IMAGES = "[...document.querySelectorAll('.jp-OutputArea img')]"
 SIZES = f"{IMAGES}.map((one) => [one.complete, one.naturalWidth, one.clientHeight])"
 
 
+@pytest.mark.family
 def test_a_notebook_that_is_not_trusted_shows_its_pictures_as_images(chromium, lab):
     run_here = nbformat.v4.new_code_cell("import workbench as wb\nwb.topology.grid(3, 3)")
     notebook = nbformat.v4.new_notebook(metadata=KERNEL, cells=[outputs_of(*pictures()), run_here])

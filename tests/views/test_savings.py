@@ -133,7 +133,7 @@ def test_the_chart_of_a_sweep_has_the_labels_of_the_drawing_of_its_table():
     over = {"protocol": {"gossip": wb.Gossip(), "flooding": wb.Flooding()}, "radio.loss": [0.0, 0.1]}
     table = wb.Sweep(scenario, over).run(runner=wb.LocalRunner(), progress=False)
     for metric in ("latency_ms_p50", "energy_mJ"):
-        own = set(texts_of(table.drawing("radio.loss", metric)))
+        own = set(texts_of(table.plot("radio.loss", metric)))
         labels = {table.name_of(metric), "loss (share of frames)"}
         assert labels <= own & set(texts_of(savings.sweep_chart(table, metric, x="radio.loss")))
     assert "sent (KB)" in texts_of(savings.sweep_chart(table, "bytes_sent", x="radio.loss"))

@@ -74,13 +74,17 @@ FOCUS = """
 """
 
 
-DROP = """
+# Events of a file that is dragged over the lab and dropped on it. The first is repeated until the lab answers it.
+DRAG = """
 (text) => {
   const data = new DataTransfer()
   data.items.add(new File([text], "scenario.json", { type: "application/json" }))
   const lab = document.querySelector(".wb-lab")
-  for (const kind of ["dragover", "drop"])
-    lab.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }))
+  const send = (kind) => lab.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }))
+  send("dragover")
+  if (!lab.classList.contains("wb-drop")) return false
+  send("drop")
+  return true
 }
 """
 
@@ -94,7 +98,7 @@ def test_a_dropped_file_is_opened_and_a_link_opens_the_same_moment_elsewhere(chr
         page = app.opened(chromium)
         hand = Hand(page)
         hand.sees_run("")
-        page.evaluate(DROP, scenario.to_json())
+        page.wait_for_function(DRAG, arg=scenario.to_json())
         hand.sees_run("Flooding on 9 nodes")
         player = f"{PLAYERS}[0]"
         page.evaluate(f"() => {{ {player}.hidden.add('links'); {player}.writeChips(); {player}.jump(3.25) }}")

@@ -20,7 +20,7 @@ from workbench.widgets.laboratory import Lab, first_scenario, roles
 from workbench.widgets.workload.form import ItemForm
 from workbench.widgets.workload.items import GROUPS, has_field, kind_of, without_nodes
 from workbench.widgets.workload.overlay import overlay_of
-from workbench.widgets.workload.surroundings import Surroundings
+from workbench.widgets.workload.scenario_context import ScenarioContext
 from workbench.widgets.workload.table import fields_of_kind, fields_of_model
 from workbench.widgets.workload.texts import line_of
 
@@ -202,8 +202,8 @@ def test_a_form_reads_the_item_that_it_shows(forms, data):
     network = data.draw(network_items.topologies())
     item = data.draw(network_items.items(network, 20.0))
     item_form = forms[kind_of(item)]
-    around = Surroundings(tuple(sorted(network)), wb.topology.check(network), 20.0)
-    item_form.show(item, around, None, ())
+    context = ScenarioContext(tuple(sorted(network)), wb.topology.check(network), 20.0)
+    item_form.show(item, context, None, ())
     shown = item_form._make_item()
     assert workload.to_dict(shown) == workload.to_dict(item) and shown == item
 

@@ -339,6 +339,7 @@ def test_a_closed_lab_leaves_no_widgets(lab):
     assert len(ipywidgets._instances) <= before + 100
 
 
+@pytest.mark.family
 def test_reopened_labs_leave_no_widgets_and_threads(lab):
     labs = []  # a notebook stores the outputs of its cells like this
 

@@ -4,11 +4,11 @@
         print(account.cause, account.node, account.rows)
 
 Theory of operation
-    The search follows a reading through the frames that carry it (`analysis/evidence.py`), to the last event, a `Step`,
-    that the trace proves. If every node forwards readings to all neighbors, this is the event at which the reading did
-    not enter the shortest path from the nodes that had it to the subscriber. For a protocol that selects paths,
-    the module named by the class attribute ``explain`` follows the messages. If no step is found, the cause is
-    "not_proven". The protocol's module may define
+    The search follows a reading through the frames that carry it (`analysis/evidence.py`), to the last event that the
+    trace proves, a `Step`. If every node forwards readings to all neighbors, the search looks at the shortest paths to
+    the subscriber from the nodes that had the reading; the step is the event that stopped the reading on the first hop
+    of a path. If the protocol selects paths, the module named by its class attribute ``explain`` follows the messages.
+    If no step is found, the cause is "not_proven". The protocol's module may define
 
     CARRIERS                             names of messages that carry readings; default: those that nodes originate
     HARMLESS                             reasons of drops that end only a redundant copy; default: ("duplicate",)
@@ -109,7 +109,7 @@ class Account(NamedTuple):
 
 
 def accounts(run: Any) -> list[Account]:
-    """Return an account for each reading that a subscription expected, delivered or not.
+    """Return an `Account` for each reading that a subscription expected: its delivery, or the cause of its loss.
 
     The accounts are sorted by subscriber, subscription and time of publication. A reading that a filter dropped has an
     account too, although the metrics do not count it as expected.
@@ -128,7 +128,9 @@ def accounts(run: Any) -> list[Account]:
 def missing(
     run: Any, expectations: Expected | None = None, most: int | None = None, on_progress: Callable[[], Any] = bool
 ) -> list[Account]:
-    """Return an account of each expected reading that was not delivered, in the order of publication.
+    """Return an `Account`, with the cause of the loss, for each expected reading that was not delivered.
+
+    The accounts are in the order of publication.
 
     ``expectations``: the result of `expected` for this run; None to compute it. ``most``: return only the accounts of
     the ``most`` readings published last; None for all. ``on_progress`` is called regularly; an error that it raises
@@ -202,8 +204,8 @@ def _collect_evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, LastSte
     module = module_of(scenario)
     harmless = getattr(module, "HARMLESS", ("duplicate",))
     evidence = Evidence(scenario, table, getattr(module, "CARRIERS", ()), harmless)
-    default = broadcast_step if scenario.protocol.disseminates else routed_step
-    return evidence, getattr(module, "last_step", default)
+    default_last_step = broadcast_step if scenario.protocol.disseminates else routed_step
+    return evidence, getattr(module, "last_step", default_last_step)
 
 
 def _make_pairs(evidence: Evidence, expectations: Expected, pairs: Any) -> list[Pair]:
@@ -276,8 +278,10 @@ def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | N
 def _find_disconnection(evidence: Evidence, pair: Pair, step: Step | None) -> Step | None:
     """Return the `Step` "disconnected" if failed nodes or missing arcs separated publisher and subscriber, else None.
 
-    The nodes are separated if the reading could not reach the subscriber, or the subscription could not reach the node
-    of ``step`` in time. ``step``: the last event of the reading that the trace proves, or None.
+    They were separated in two cases. The reading could not travel from the publisher to the subscriber in time. Or the
+    subscription could not travel from the subscriber to the node of ``step`` before the time of ``step``.
+
+    ``step``: the last event of the reading that the trace proves, or None.
     """
     end_us = min(pair.ended_us, evidence.end_us)
     reached_from_publisher = evidence.reached(pair.publisher, pair.published.time_us, end_us)
@@ -309,9 +313,9 @@ def _make_cut_step(
 ) -> Step:
     """Return the `Step` with the cause "disconnected": no message could reach the node ``goal``.
 
-    ``reached``: {node that a message could reach: earliest time of its arrival in µs}. ``times_us``: the time of the
-    step, and the time up to which outages are listed as proof. ``detail``: "to the subscriber" or "from the
-    subscriber". ``proof``: further rows that prove the step.
+    ``reached``: {node that a message could reach: earliest time of its arrival in µs}. ``times_us``: (time of the step,
+    end of the period whose outages are part of the proof). ``detail``: "to the subscriber" or "from the subscriber".
+    ``proof``: rows that prove the step in addition to the outages.
     """
     cut_arcs = list(evidence.crossings(reached, goal))
     outages = {

@@ -34,9 +34,9 @@ MOST = 2000  # limit of the decisions whose data are stored
 class Decision(NamedTuple):
     """The decision of one filter on one message at one node.
 
-    ``messages``: name of the message type. ``origin``, ``sequence``: the message's identity. ``key``: the filter's key.
-    ``did``: "pass", "replace" or "drop". ``before``, ``after``: the message's attributes as text before and after the
-    filter; ``after`` is "" for "drop".
+    ``messages``: name of the message type, "data" or "interest". ``origin``, ``sequence``: the message's identity.
+    ``key``: the filter's key. ``did``: the decision, "pass", "replace" or "drop". ``before``, ``after``: the message's
+    attributes as text before and after the filter; ``after`` is "" for "drop".
     """
 
     time_us: int
@@ -61,7 +61,7 @@ class Decisions(NamedTuple):
 
 
 def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
-    """Count, in the trace of a run, the messages that filters replaced or dropped.
+    """Count the decisions of filters to replace or drop a message, as the trace of a run reports them.
 
     The result is {(message name, filter's key, "replace" or "drop"): count}.
     """
@@ -131,7 +131,7 @@ class _Watch(Recorder):
 
     @property
     def changes(self) -> Counter[tuple[str, int, str]]:
-        """{(message name, filter's key, "replace" or "drop"): number of messages that the filter changed}."""
+        """{(message name, filter's key, "replace" or "drop"): number of such decisions}."""
         return Counter({key: count for key, count in self.counts.items() if key[2] != "pass"})
 
     def _discard(self, row: tuple[Any, ...]) -> None:

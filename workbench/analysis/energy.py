@@ -100,11 +100,12 @@ class Energy:
     def summary(self) -> pd.Series:
         """Summary statistics of the whole network, by name.
 
-        ``charge_mC_<state>``, ``charge_mC``: mean over the nodes; ``charge_mC_max``: maximum over the nodes;
-        ``energy_J``: mean over the nodes; ``charge_jain``: Jain's index of the nodes' charge, from 1/n (one node takes
-        all) to 1 (all take the same); ``TRANSMIT_s``, ``LISTEN_s``: Energest's times, mean over the nodes;
-        ``duty_cycle``: the share of time that radios are awake; ``lifetime_first_days``, ``lifetime_median_days``: days
-        until the battery of the first node is empty, and until the batteries of half of the nodes are empty.
+        ``charge_mC_<state>``: charge used in one state; ``charge_mC``: charge used in all states; ``energy_J``: the
+        energy of this charge; ``TRANSMIT_s``, ``LISTEN_s``: Energest's times. All these are means over the nodes.
+        ``charge_mC_max``: largest charge of a node; ``charge_jain``: Jain's index of the nodes' charges, from 1/n (one
+        node takes all) to 1 (all take the same); ``duty_cycle``: the share of time that radios are awake;
+        ``lifetime_first_days``, ``lifetime_median_days``: days until the battery of the first node is empty, and until
+        the batteries of half of the nodes are empty.
         """
         import pandas as pd
 

@@ -26,7 +26,7 @@ from workbench.columns import argsort, first_rows, shared_keys
 from workbench.sim.changes.arcs import graph_of_all_arcs, presence_of_arcs
 from workbench.sim.rows import Columns, Row
 
-_FOLLOWED = [
+_MESSAGE_EVENTS = [
     "originated",
     "sent",
     "received",
@@ -45,9 +45,9 @@ _FOLLOWED = [
 class Step(NamedTuple):
     """The last event that the trace proves about a reading that was not delivered, for example a lost frame.
 
-    ``cause``: a key of `accounts.CAUSES`, such as "lost". ``node``: address of the node of the event.
-    ``neighbor``: address of the other node in the event, such as the receiver of a lost frame, or None. ``detail``: the
-    reason that the trace gives, or "". ``rows``: the trace rows that prove the event.
+    ``cause``: a key of `accounts.CAUSES`, such as "lost". ``node``: address of the node of the event. ``neighbor``:
+    address of the other node in the event, such as the receiver of a lost frame, or None. ``time_us``: time of the
+    event. ``detail``: the reason that the trace gives, or "". ``rows``: the trace rows that prove the event.
     """
 
     cause: str
@@ -62,7 +62,8 @@ class Pair(NamedTuple):
     """A reading that a subscription expected and did not get.
 
     ``publisher``, ``subscriber``: addresses. ``number``: the number of the reading among the publisher's publications.
-    ``published`` and ``subscribed``: the trace rows of the reading's publication and of the subscription.
+    ``published``, ``subscribed``: the trace rows of the reading's publication and of the subscription. ``ended_us``:
+    when the subscription or the run ended. ``ended``: the trace row "unsubscribed" of the subscription, or None.
     """
 
     publisher: int
@@ -85,14 +86,14 @@ class Trail:
         self._indices = indices
         self._events = columns.codes["event"][indices]
         self._harmless = frozenset(harmless)
-        self._of: dict[str, list[Row]] = {}
+        self._rows_by_event: dict[str, list[Row]] = {}
         self._losses: dict[int, dict[int, Row]] = {}
 
     def of(self, event: str) -> list[Row]:
         """Return the trace rows of this trail whose event has the name ``event``, such as "received"."""
-        if event not in self._of:
-            self._of[event] = self._columns.listed(self._select_event(event))
-        return self._of[event]
+        if event not in self._rows_by_event:
+            self._rows_by_event[event] = self._columns.listed(self._select_event(event))
+        return self._rows_by_event[event]
 
     def _select_event(self, event: str) -> np.ndarray:
         return self._indices[self._events == self._columns.code("event", event)]
@@ -116,7 +117,7 @@ class Trail:
 
     @cached_property
     def drops(self) -> list[Row]:
-        """The rows "dropped" that may lose the reading; rows with a harmless reason (see `Evidence`) are left out."""
+        """The trace rows "dropped" of this trail, except those whose reason is harmless: they lose no reading."""
         return [row for row in self.of("dropped") if row.detail not in self._harmless]
 
     @cached_property
@@ -146,20 +147,23 @@ class Trail:
         return {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
 
     def losses(self, sender: int) -> dict[int, Row]:
-        """Return {neighbor: its last trace row "lost"} for neighbors that received no frame of ``sender``."""
+        """Return {neighbor: its last trace row "lost"} of the neighbors that received no frame of ``sender``.
+
+        Only frames with this trail's reading count.
+        """
         if sender not in self._losses:
             received_rows, lost_rows = (self._select_event(event) for event in ("received", "lost"))
             peer, node = self._columns["peer"], self._columns["node"]
-            got = set(node[received_rows[peer[received_rows] == sender]].tolist())
+            receivers = set(node[received_rows[peer[received_rows] == sender]].tolist())
             sender_losses = self._columns.listed(lost_rows[peer[lost_rows] == sender])
-            self._losses[sender] = {row.node: row for row in sender_losses if row.node not in got}
+            self._losses[sender] = {row.node: row for row in sender_losses if row.node not in receivers}
         return self._losses[sender]
 
     def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
         """Return the last `Step` at ``node`` that may have lost the reading, or None.
 
-        The step is a lost frame, a drop, or a frame given up. ``neighbors``: consider only lost and received frames to
-        these nodes; None for all nodes. The result is None if one of them received the reading from ``node`` later.
+        The step is a lost frame, a drop, or a frame given up. The result is None if a neighbor received the reading
+        from ``node`` after this step. ``neighbors``: the neighbors whose losses and receptions count; None for all.
         """
         arrival_positions = [
             row.position
@@ -206,10 +210,10 @@ class Evidence:
         self.scenario = scenario
         self.graph = graph_of_all_arcs(scenario)
         self.columns = Columns(table)
-        self._of: dict[str, list[Row]] = {}
+        self._rows_by_event: dict[str, list[Row]] = {}
         self._by_node: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        self._at: dict[tuple[Any, ...], list[Row]] = {}
-        self._once: dict[tuple[Any, ...], Any] = {}
+        self._rows_at_node: dict[tuple[Any, ...], list[Row]] = {}
+        self._stored_results: dict[tuple[Any, ...], Any] = {}
         self._carriers, self._harmless = carriers, frozenset(harmless)
         self._trails: dict[tuple[int, int], Trail] = {}
         self._reached: dict[tuple[int, int, int], dict[int, int]] = {}
@@ -219,12 +223,15 @@ class Evidence:
 
     def of(self, event: str) -> list[Row]:
         """Return all trace rows of the run whose event has the name ``event``."""
-        if event not in self._of:
-            self._of[event] = self.columns.of(event)
-        return self._of[event]
+        if event not in self._rows_by_event:
+            self._rows_by_event[event] = self.columns.of(event)
+        return self._rows_by_event[event]
 
     def by(self, event: str, key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-        """Return {key: trace rows} of the rows whose event is ``event``; ``key`` computes the key of a row."""
+        """Group the trace rows whose event has the name ``event``: return {key: rows}.
+
+        ``key``: a function that returns the key of a row.
+        """
         rows_by_key: dict[Any, list[Row]] = {}
         for row in self.of(event):
             rows_by_key.setdefault(key(row), []).append(row)
@@ -233,9 +240,9 @@ class Evidence:
     def at(self, event: str, node: int, **equal: int) -> list[Row]:
         """Return the trace rows of an event at a node; ``equal`` filters by more columns: ``at("sent", 3, peer=5)``."""
         cache_key = event, node, *equal.values()
-        if cache_key not in self._at:
-            self._at[cache_key] = self._select(event, node, equal)
-        return self._at[cache_key]
+        if cache_key not in self._rows_at_node:
+            self._rows_at_node[cache_key] = self._select(event, node, equal)
+        return self._rows_at_node[cache_key]
 
     def _select(self, event: str, node: int, equal: Mapping[str, int]) -> list[Row]:
         selected_rows = self._indices(event, node)
@@ -255,19 +262,22 @@ class Evidence:
 
     def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """Return the result of ``make()``, stored under ``key``: later calls with this key return the stored object."""
-        if key not in self._once:
-            self._once[key] = make()
-        return self._once[key]
+        if key not in self._stored_results:
+            self._stored_results[key] = make()
+        return self._stored_results[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return [trace row "sent" of the last frame of ``node``] if the row's position is above ``index``, else []."""
+        """Return [last trace row "sent" of ``node``] if its position in the trace is above ``index``, else []."""
         last_positions = self._indices("sent", node)[-1:]
         return self.columns.listed(last_positions[last_positions > index])
 
     # Readings
 
     def follow(self, readings: Collection[tuple[int, int]]) -> None:
-        """Collect the trace rows of these readings (publisher, number), so that `trail` can return them."""
+        """Collect the trace rows of readings, so that `trail` can return them.
+
+        ``readings``: pairs (publisher, number of the reading at the publisher).
+        """
         columns = self.columns
         originated = columns.where(event="originated")
         wanted_readings = set(readings)
@@ -275,7 +285,7 @@ class Evidence:
         originated = originated[np.array([reading in wanted_readings for reading in originated_readings], bool)]
         originated_readings = [reading for reading in originated_readings if reading in wanted_readings]
         followed_rows = columns.where(
-            event=_FOLLOWED, message=self._carriers or columns.coded("message", originated)[1]
+            event=_MESSAGE_EVENTS, message=self._carriers or columns.coded("message", originated)[1]
         )
         message_keys, messages = shared_keys(
             (columns["origin"][followed_rows], columns["sequence"][followed_rows]),
@@ -335,9 +345,9 @@ class Evidence:
         """Return the trace rows "failed" of both nodes' outages that overlap the interval [from_us, until_us]."""
         return [
             row
-            for either in (node, neighbor)
-            for first, last, row in self.outages.get(either, ())
-            if first <= until_us and last > from_us
+            for endpoint in (node, neighbor)
+            for failed_us, recovered_us, row in self.outages.get(endpoint, ())
+            if failed_us <= until_us and recovered_us > from_us
         ]
 
     def up_from(self, node: int, time_us: int) -> int:
@@ -358,8 +368,10 @@ class Evidence:
     def reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
         """Return {node: the earliest time in µs at which a message from ``start``, sent at ``from_us``, can arrive}.
 
-        The model is optimistic: a frame takes no time, and a node keeps messages while it is down. A node that is not
-        in the result cannot be reached by ``until_us``.
+        The model is optimistic: a frame takes no time, a node keeps messages while it is down, and an arc that exists
+        at some time exists always. A node that is not in the result cannot be reached by ``until_us``. The result of
+        an earlier call with the same ``start`` may be returned, if no outage begins or ends between the two values of
+        ``from_us`` or of ``until_us``. Its times are those of the earlier call.
         """
         # The result changes only where an outage begins or ends.
         first_change, last_change = np.searchsorted(self._outage_times, (from_us, until_us), side="right").tolist()
@@ -398,11 +410,14 @@ class Evidence:
 
     @cached_property
     def _ranges(self) -> dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
-        """{(sender, receiver): (times in µs, whether the arc exists from then on)} of the arcs that change."""
+        """{(sender, receiver): (times in µs, whether the arc exists from each time on)} of the arcs that change."""
         return presence_of_arcs(self.scenario)
 
     def is_in_range(self, sender: int, receiver: int, time_us: int) -> bool:
-        """Return whether an arc leads from ``sender`` to ``receiver`` at ``time_us``, if one does at some time."""
+        """Return whether the arc from ``sender`` to ``receiver`` exists at ``time_us``.
+
+        Call this only for an arc that exists at some time: for nodes between which no arc changes, the result is True.
+        """
         times_us, exists = self._ranges.get((sender, receiver), (None, None))
         if times_us is None or exists is None:
             return True
@@ -413,19 +428,19 @@ class Evidence:
     def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
         """Yield the first arc of each shortest path from ``holders`` to ``goal``, as (holder, next node, hops).
 
-        ``hops``: from the next node to ``goal``. ``holders``: nodes that have the reading. The search is
-        breadth-first, backwards from the goal, through nodes that do not hold the reading.
+        ``holders``: nodes that have the reading. ``hops``: number of hops from the next node to ``goal``. Only the
+        holders that are nearest to ``goal`` have such an arc.
         """
-        edge, visited_nodes, hops = [goal], {goal}, 0
+        frontier, visited_nodes, hops = [goal], {goal}, 0
         crossings: list[tuple[int, int, int]] = []
-        while edge and not crossings:
-            next_edge = []
-            for node in edge:
+        while frontier and not crossings:
+            next_frontier = []
+            for node in frontier:
                 for sender in sorted(self.graph.predecessors(node)):
                     if sender in holders:
                         crossings.append((sender, node, hops))
                     elif sender not in visited_nodes:
                         visited_nodes.add(sender)
-                        next_edge.append(sender)
-            edge, hops = next_edge, hops + 1
+                        next_frontier.append(sender)
+            frontier, hops = next_frontier, hops + 1
         yield from crossings

@@ -36,10 +36,11 @@ NEVER = -1
 class Pairs(NamedTuple):
     """Pairs of a subscription and a matching publication that was made while the subscription was active.
 
-    Each field is an array with one element for each pair. ``subscription``, ``publication``: indices in the run's
-    `Subscriptions` and `Publications`. ``subscriber``, ``publisher``: addresses. ``hops``, ``hops_back``: lengths of
-    the shortest paths from publisher to subscriber and back, -1 without a path. A publication with ``hops`` -1 is
-    not expected. ``delivery``: the index of the first delivery, counted among the trace rows "delivered", or NEVER.
+    Publications that their source withheld from the subscriber because of its INTERVAL are left out. Each field is an
+    array with one element for each pair. ``subscription``, ``publication``: indices in the run's `Subscriptions` and
+    `Publications`. ``subscriber``, ``publisher``: addresses. ``hops``, ``hops_back``: lengths of the shortest paths
+    from publisher to subscriber and back, -1 without a path. A publication with ``hops`` -1 is not expected.
+    ``delivery``: the index of the first delivery, counted among the trace rows "delivered", or NEVER (-1).
     """
 
     subscription: np.ndarray
@@ -66,7 +67,7 @@ class Expected(NamedTuple):
 
     @property
     def missing(self) -> Pairs:
-        """The expected publications that were not delivered."""
+        """The pairs whose publication is expected but was not delivered."""
         return take_rows(self.pairs, (self.pairs.hops >= 0) & (self.pairs.delivery == NEVER))
 
 

@@ -2,10 +2,11 @@
 
 Theory of operation
     Each sentence is a fact that the scenario or the rows of the run prove. Some are about the workload: no
-    subscription, no publication, one too late for the other, attributes that do not match, no arcs between two nodes,
-    a node that was down. The others are about expected readings that were not delivered: one sentence for each cause in
-    their accounts (`analysis/accounts.py`), and one on the radio's losses. A protocol adds its own facts in the module
-    that its class names (``explain``), under these names, all of them optional:
+    subscription, no publication, a subscription that was not active at the time of a publication, attributes that do
+    not match, no path between two nodes, a node that was down. The others are about expected readings that were not
+    delivered: one sentence for each cause in their accounts (`analysis/accounts.py`), and one on the radio's losses. A
+    protocol adds its own facts in the module that its class names (``explain``), under these names, all of them
+    optional:
 
     sentences(scenario, missing)        sentences that the scenario proves; ``missing``: `analysis.expected.Pairs`
     clause(scenario, account)           the clause about a cause in terms of the protocol, or None for the usual one
@@ -74,7 +75,7 @@ def hint(delivery_ratio: float) -> str:
 
 
 def explain(run: Run) -> Explanation:
-    """Return the reasons why little or nothing was delivered; the scenario or the rows of the run prove each line."""
+    """Return the reasons why little or nothing was delivered, each with facts of scenario or trace that prove it."""
     scenario, metrics, trace_columns = run.scenario, run.metrics, Columns(run._rows)
     expectations = expected(scenario, trace_columns)
     subscriptions, publications, samples = expectations.subscriptions, expectations.publications, expectations.samples
@@ -124,7 +125,7 @@ _LOST = {
 def _explain_causes(run: Any, expectations: Expected) -> Iterator[str]:
     """Yield a sentence for each cause of losses, the most common cause first.
 
-    Each sentence describes the last reading lost for this cause, and counts the other readings lost for the cause.
+    A sentence describes one reading, the last one lost for this cause, and states how many others were lost for it.
     """
     accounts_by_cause: dict[tuple[str, str], list[accounts.Account]] = {}
     for account in accounts.missing(run, expectations):
@@ -259,7 +260,7 @@ def _explain_missed_actions(scenario: Any, rows: Columns) -> Iterator[str]:
         return
     actions = _expand_workload(scenario)
     for action_kind, verb in _VERBS.items():
-        missed = [
+        missed_actions = [
             action
             for action in actions
             if action.kind == action_kind
@@ -268,11 +269,11 @@ def _explain_missed_actions(scenario: Any, rows: Columns) -> Iterator[str]:
                 for failed_us, recovered_us in outages_by_node.get(action.node, ())
             )
         ]
-        if missed:
-            action = missed[0]
+        if missed_actions:
+            action = missed_actions[0]
             yield (
                 f"Node {action.node} was down at {seconds(action.time_us)}, when it was to {verb} "
-                f"{_describe_contents(action.item)}{more(len(missed))}."
+                f"{_describe_contents(action.item)}{more(len(missed_actions))}."
             )
 
 
@@ -283,11 +284,13 @@ def _explain_times(
     samples: list[np.ndarray],
     is_any_expected: bool,
 ) -> Iterator[str]:
-    """Yield sentences on subscriptions that missed matching publications because of the times of the publications.
+    """Yield sentences on subscriptions that were not active when matching publications were made.
 
-    The publications were made before or after the subscription, or while its node was down. If readings of other
-    subscriptions were expected (``is_any_expected``), subscriptions with deliveries are left out: retained messages
-    can arrive later. ``samples[i][j]``: the number of samples in publication text j that match subscription text i.
+    Such publications were made before or after the subscription, or while the subscriber's node was down.
+
+    ``samples[i][j]``: how many samples of a publication with text j match a subscription with text i.
+    ``is_any_expected``: whether the run had expected readings. If so, subscriptions with deliveries are left out,
+    because publications that were made before a subscription can reach it if they are retained.
     """
     is_delivered = (
         find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
@@ -295,9 +298,12 @@ def _explain_times(
     is_delivered &= is_any_expected
     subscription_intervals = active_intervals(subscriptions, rows)
     by_kind: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
-    for sample_counts, of_text in zip(samples, split_rows(subscriptions.text, len(subscriptions.texts)), strict=True):
+    for sample_counts, subscriptions_of_text in zip(
+        samples, split_rows(subscriptions.text, len(subscriptions.texts)), strict=True
+    ):
         matching_times_us = publications.time_us[sample_counts[publications.text] > 0]
-        for subscription_index in of_text[~is_delivered[of_text]].tolist() if len(matching_times_us) else ():
+        undelivered = subscriptions_of_text[~is_delivered[subscriptions_of_text]]
+        for subscription_index in undelivered.tolist() if len(matching_times_us) else ():
             own_intervals = slice(
                 *np.searchsorted(
                     subscription_intervals.subscription, (subscription_index, subscription_index + 1)
@@ -315,33 +321,37 @@ def _explain_times(
     yield from (f"{same_reason[0]}{more(len(same_reason))}." for same_reason in by_kind.values() if same_reason)
 
 
-def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
-    """Return (kind, sentence) on why a subscription missed its matching publications; ("", "") if it missed none.
+def _compare_times(subscriptions: Subscriptions, index: int, times_us: np.ndarray, up_count: int) -> tuple[str, str]:
+    """Return (kind, sentence) on why a subscription missed matching publications; ("", "") if it missed none.
 
-    ``index``: the subscription's index. ``times``: times of the matching publications, ascending, in µs. ``up``: how
-    many of these times are in the subscription's active intervals. ``kind`` is "late" (the subscription began after
-    the last publication), "early" (it ended before the first publication), "between" (no publication was made while it
-    was active) or "down" (its node was down).
+    ``index``: the subscription's index. ``times_us``: when the matching publications were made, ascending.
+    ``up_count``: how many of them were made while the subscription was active and its node was up. Kinds:
+
+    late      the subscription began after the last publication
+    early     the subscription ended before the first publication
+    between   the subscription began and ended between two publications
+    down      the subscriber's node was down when some publications were made
     """
     node, subscription_text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
     first_us, last_us = int(subscriptions.first_us[index]), int(subscriptions.last_us[index])
-    first_index, end_index = np.searchsorted(times, (first_us, last_us)).tolist()
+    first_index, end_index = np.searchsorted(times_us, (first_us, last_us)).tolist()
     subject_clause = f"Node {node} subscribed to {subscription_text}"
-    if first_index == len(times):
-        last_time = seconds(times[-1])
+    if first_index == len(times_us):
+        last_time = seconds(times_us[-1])
         return (
             "late",
             f"{subject_clause} at {seconds(first_us)}, after the last publication that matches, at {last_time}",
         )
     if end_index == 0:
-        first_time = seconds(times[0])
+        first_time = seconds(times_us[0])
         end_clause = f"Node {node}'s subscription to {subscription_text} ended at {seconds(last_us)}"
         return "early", f"{end_clause}, before the first publication that matches, at {first_time}"
     if first_index == end_index:
         period_text = f"from {seconds(first_us)} to {seconds(last_us)}"
         return "between", f"{subject_clause} {period_text}, when nothing that matches was published"
-    if up < end_index - first_index:
-        missed_count = f"{end_index - first_index - up:,} of the {end_index - first_index:,} publications that match"
+    active_count = end_index - first_index
+    if up_count < active_count:
+        missed_count = f"{active_count - up_count:,} of the {active_count:,} publications that match"
         return "down", f"Node {node}, which subscribed to {subscription_text}, was down when {missed_count} were made"
     return "", ""
 
@@ -354,15 +364,15 @@ def _explain_mismatches(
 ) -> Iterator[str]:
     if not len(publications.node):
         return
-    unmet = [
+    unmatched_texts = [
         subscription
         for subscription, sample_counts in zip(subscriptions.texts, samples, strict=True)
         if not sample_counts.any()
     ]
-    for subscription in unmet[:_MOST_UNMATCHED]:
+    for subscription in unmatched_texts[:_MOST_UNMATCHED]:
         yield f"No publication matches {subscription}: {mismatch(scenario.protocol, subscription, publications.texts)}."
-    if len(unmet) > _MOST_UNMATCHED:
-        yield f"Nor does any publication match {len(unmet) - _MOST_UNMATCHED:,} other subscriptions."
+    if len(unmatched_texts) > _MOST_UNMATCHED:
+        yield f"Nor does any publication match {len(unmatched_texts) - _MOST_UNMATCHED:,} other subscriptions."
 
 
 def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
@@ -373,16 +383,16 @@ def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
     publication, but no publication satisfies all of them, and the clause states this.
     """
     matching_rule = matching_of(protocol)
-    described = [_describe_data(text) for text in texts] if protocol.allows_constrained_data else texts
+    data_texts = [_describe_data(text) for text in texts] if protocol.allows_constrained_data else texts
     for attribute in parse(subscription):
         if attribute.operator != IS and not any(
-            matching_rule.is_match(to_text((attribute,)), text) for text in described
+            matching_rule.is_match(to_text((attribute,)), text) for text in data_texts
         ):
             return _describe_failing(protocol, attribute, texts)
     if protocol.allows_constrained_data:
-        unmet = [_unmet_constraint(subscription, text) for text in texts]
-        if all(unmet):
-            return f"the subscription has no IS attribute that meets {unmet[0]} of a publication"
+        unmet_constraints = [_unmet_constraint(subscription, text) for text in texts]
+        if all(unmet_constraints):
+            return f"the subscription has no IS attribute that meets {unmet_constraints[0]} of a publication"
     return "each of its attributes is met, but never all of them by one publication"
 
 
@@ -456,7 +466,10 @@ def _explain_missing_paths(expectations: Expected) -> Iterator[str]:
 
 
 def _explain_losses(metrics: Any) -> Iterator[str]:
-    """Yield sentences on the receptions that failed and the frames that were given up, from a run's ``metrics``."""
+    """Yield sentences on the share of receptions that failed and of frames that were given up.
+
+    ``metrics``: the metrics of the run. A share below 5 % is not reported.
+    """
     if not metrics["transmissions"]:
         yield "No frame was sent."
     loss_count, reception_count = metrics["lost"], metrics["receptions"]

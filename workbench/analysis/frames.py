@@ -10,9 +10,9 @@ Columns, with one row for each row "sent" of the trace, in the same order
 
 Theory of operation
     A run is a function of its scenario, so the reference engine sends the same frames at each replay. This also holds
-    for runs of the fast engine, and of motes in lockstep. A frame recorder stands between kernel and channel: it gets
-    each frame at the end of its airtime, and compares the row recorded for it with the trace. An ordinary run has no
-    frame recorder, and no extra cost.
+    for runs of the fast engine, and of motes in lockstep. A frame recorder is placed between kernel and channel: it
+    gets each frame at the end of its airtime, and compares the row recorded for the frame with the trace. An
+    ordinary run has no frame recorder, and no extra cost.
 
 Cost
     Time: as for the run on the reference engine, up to the last requested frame, without storing rows.
@@ -36,7 +36,7 @@ import pyarrow as pa
 from workbench.errors import ParameterError, ScenarioError
 from workbench.protocols.contract import NOBODY
 from workbench.sim import engine
-from workbench.sim.channel import Transmission
+from workbench.sim.channel import Channel, Transmission
 from workbench.sim.kernel import FRAME_END, Kernel
 from workbench.sim.rows import Columns
 from workbench.sim.run import Run
@@ -44,8 +44,9 @@ from workbench.sim.trace import Recorder
 from workbench.topology.graphs import is_number, is_whole
 
 LIVE = "motes"  # `Run.engine` of a live run
-_OF_TRACE = ("time_us", "node", "peer", "message")
+_TRACE_COLUMNS = ("time_us", "node", "peer", "message")
 _COMPARED = ("time_us", "node", "peer", "size_B")
+_RADIO_EVENTS = frozenset(("sent", "received", "lost"))
 _FRAMES_PER_BATCH = 100_000
 _PROGRESS_EVERY = 256  # frames
 
@@ -76,11 +77,7 @@ def heard(
 
     An error that ``on_progress`` raises ends the replay. The other parameters and errors are those of `frames`.
     """
-    if run.engine == LIVE:
-        raise ScenarioError(
-            "a live run on motes cannot be replayed, so the bytes of its frames are not available; "
-            "run the scenario in the simulator, or on motes in lockstep"
-        )
+    _refuse_live(run)
     trace = run.trace
     sent_positions = Columns(trace).where(event="sent")
     wanted_frames = _select_frames(trace, sent_positions, rows, until_s, most)
@@ -88,10 +85,33 @@ def heard(
     if len(wanted_frames):
         with engine.without_collector():
             frame_recorder.listen(run.scenario)
-    frame_table = trace.select(_OF_TRACE).take(sent_positions[wanted_frames])
+    frame_table = trace.select(_TRACE_COLUMNS).take(sent_positions[wanted_frames])
     return frame_table.add_column(0, "row", pa.array(sent_positions[wanted_frames], pa.int64())).append_column(
         "frame", frame_recorder.frames()
     )
+
+
+def replay_radio(run: Run, take: Callable[[tuple[Any, ...], bytes, Channel], None]) -> None:
+    """Replay a run, and pass each row of its radios to ``take(row, frame, channel)``, without storing any frame.
+
+    ``row``: the cells of a row "sent", "received" or "lost", in the order of the trace's columns. ``frame``: the bytes
+    of its frame. ``channel``: the channel at this time. The rows are those of the run's trace, in its order. Raises
+    ScenarioError if the run has no trace or cannot be replayed, or if the replay sends other frames than the run.
+    """
+    _refuse_live(run)
+    sent_positions = Columns(run.trace).where(event="sent")
+    if len(sent_positions):
+        radio_recorder = _RadioRecorder(run.trace, sent_positions, take)
+        with engine.without_collector():
+            radio_recorder.listen(run.scenario)
+
+
+def _refuse_live(run: Run) -> None:
+    if run.engine == LIVE:
+        raise ScenarioError(
+            "a live run on motes cannot be replayed, so the bytes of its frames are not available; "
+            "run the scenario in the simulator, or on motes in lockstep"
+        )
 
 
 def _select_frames(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: Any) -> np.ndarray:
@@ -134,10 +154,10 @@ class _FrameRecorder(Recorder):
         self._on_progress = on_progress
         self.append = self._take_row
         self.wanted = wanted
-        self.number = len(sent)
+        self.frame_count = len(sent)
         self.last = int(wanted[-1]) if len(wanted) else -1
         # If all frames are wanted, the replay must also end with the last of them.
-        self.is_whole = len(wanted) == self.number
+        self.is_whole = len(wanted) == self.frame_count
         expected_rows = trace.select(_COMPARED).take(sent[: self.last + 1])
         self._expected = [column.to_numpy() for column in expected_rows.columns]
         self._is_wanted = np.isin(np.arange(self.last + 1), wanted, assume_unique=True)
@@ -147,7 +167,10 @@ class _FrameRecorder(Recorder):
         self._batches: list[pa.Array] = []
 
     def listen(self, scenario: Any) -> None:
-        """Replay the scenario up to the last requested frame. Raises ScenarioError if the replay differs."""
+        """Replay the scenario up to the last requested frame.
+
+        Raises ScenarioError if the replay sends other frames than the recorded run.
+        """
         kernel = engine.begin(scenario, self)
         self._intercept_frames(kernel)
         end_us = int(self._expected[0][-1])
@@ -157,11 +180,12 @@ class _FrameRecorder(Recorder):
         else:
             kernel.play_until(end_us)
         if self._sent_count <= self.last:
-            raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent {self._sent_count:,}")
+            raise _replay_error(f"the run sent {self.frame_count:,} frames, and the replay sent {self._sent_count:,}")
 
     def _intercept_frames(self, kernel: Kernel) -> None:
         """Wrap the kernel's handler for the end of a frame, to store the frame before the channel records its row."""
         end_frame = kernel.handlers[FRAME_END]
+        self._channel = kernel.channel
 
         def take_frame(now: int, transmission: Transmission) -> None:
             self._frame = transmission.frame
@@ -178,8 +202,8 @@ class _FrameRecorder(Recorder):
         if sent_index % _PROGRESS_EVERY == 0:
             self._on_progress()
         if sent_index > self.last:
-            if sent_index >= self.number:
-                raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent more")
+            if sent_index >= self.frame_count:
+                raise _replay_error(f"the run sent {self.frame_count:,} frames, and the replay sent more")
             return
         expected_frame = tuple(column.item(sent_index) for column in self._expected)
         if expected_frame != (time_us, node, peer, size_B):
@@ -211,6 +235,24 @@ class _FrameRecorder(Recorder):
 
     def flush_if_large(self) -> None:
         """Do nothing: this recorder stores no rows of the trace."""
+
+
+class _RadioRecorder(_FrameRecorder):
+    """A recorder that passes the rows of the radios to a function, and stores neither rows nor frames."""
+
+    def __init__(
+        self, trace: pa.Table, sent: np.ndarray, take: Callable[[tuple[Any, ...], bytes, Channel], None]
+    ) -> None:
+        super().__init__(trace, sent, np.arange(len(sent)), lambda: None)
+        self._take = take
+
+    def _take_row(self, row: tuple[Any, ...]) -> None:
+        super()._take_row(row)
+        if row[2] in _RADIO_EVENTS:
+            self._take(row, self._frame, self._channel)
+
+    def _store(self, frame: bytes) -> None:
+        """Do nothing: `_take_row` passes the frame to the function."""
 
 
 def _replay_error(difference: str) -> ScenarioError:

@@ -4,14 +4,15 @@ Definition
     The memory of a node is the number of bytes that its state would take on a 32-bit mote with packed records. The
     state is what the node object of the reference engine holds, counted by its structure in Python:
 
-    integer              4 B, or the next multiple of 4 B that holds it: 8 B for a time of more than 71 minutes
+    integer              4 B, or the next multiple of 4 B that holds it: 8 B for a time (µs) of more than 71 minutes
     float, bool, None    8 B, 1 B, 4 B; a member of an enumeration 1 B
     bytes, str           their length, of a str in UTF-8
-    tuple, frozenset     the sum of their entries, wherever the value is stored
+    tuple, frozenset     the sum of the sizes of their entries
     any other object     4 B for each reference to it, and its entries and fields once
 
     A class whose objects have another form in Python than on a mote states the bytes of their content in the property
-    ``memory_B``. Values have no identity, because Python's caches decide whether equal tuples are one object.
+    ``memory_B``. A value (integer to frozenset above) counts at each place where it is stored, even if Python stores
+    equal ones as a single object.
 
 Not counted
     * settings, constants, code and the random stream
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 
 REFERENCE_B = 4
 _FIXED_B = {bool: 1, float: 8, type(None): 4}
-_NO_STATE = (Stream, Protocol, Settings, type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+_STATELESS_TYPES = (Stream, Protocol, Settings, type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 _NOT_COUNTED = {Node: ("outbox", "events", "drops", "tells_all"), Subscription: ("_samples",)}
 _CALLS = {"receive": 2, "sent": 3, "link_quality": 3}  # methods that the channel calls -> position of their ``now``
 
@@ -116,11 +117,11 @@ class _Discarding(Recorder):
 
 
 class Meter:
-    """The peak memory of each node of a kernel.
+    """A meter of the peak memory of each node in a simulation.
 
     ``peaks_B[i]``: largest size of node i's state. ``peaks_us[i]``: when node i first reached that size. The meter
-    wraps the handlers of the kernel, and the methods of its nodes that the channel calls. A node is measured at most
-    once every ``every_us``.
+    wraps the handlers of the kernel (the simulation's event loop), and the methods of its nodes that the channel calls.
+    A node is measured at most once every ``every_us``.
     """
 
     def __init__(self, kernel: Kernel, every_us: int = 0) -> None:
@@ -173,7 +174,7 @@ class Ruler:
         self._visited: set[int] = set()
 
     def measure(self, node: Any) -> int:
-        """Return the bytes of a node's state."""
+        """Return the number of bytes that a node's state takes."""
         self._visited = {id(node)}
         return self._sum(self._entries(node))
 
@@ -203,7 +204,7 @@ class Ruler:
         if type(value) not in self._fields:
             if isinstance(value, Enum):
                 return 1
-            if isinstance(value, _NO_STATE):
+            if isinstance(value, _STATELESS_TYPES):
                 return 0
         self._visited.add(id(value))
         if isinstance(value, bytearray):
@@ -213,7 +214,7 @@ class Ruler:
         return REFERENCE_B + self._sum(self._entries(value))
 
     def _entries(self, value: Any) -> Iterable[Any]:
-        """Return the entries and fields of an object. Raises ScenarioError if they are not accessible."""
+        """Return the entries and fields of an object. Raises ScenarioError if they cannot be accessed."""
         value_type = type(value)
         if value_type is list:
             return value

@@ -29,10 +29,11 @@ def counted(number: int, noun: str) -> str:
 
 
 def beyond(missing: Pairs, hops: np.ndarray, most: int, limit: str) -> Iterator[str]:
-    """Yield a sentence if the path of a missing reading has more than ``most`` hops; it names the first such reading.
+    """Yield a sentence if the path of a missing reading has more than ``most`` hops.
 
-    ``missing``: pairs of a subscription and a reading that was not delivered. ``hops``: length of each pair's path.
-    ``limit``: the first words of the sentence, which name the parameter with this limit: "A flood's ttl of 5 hops".
+    The sentence names the first of these readings and counts the others. ``missing``: pairs of a subscription and a
+    reading that was not delivered. ``hops``: length of each pair's path. ``limit``: the first words of the sentence,
+    which name the limit ``most``: "A flood's ttl of 5 hops".
     """
     too_far = np.flatnonzero(hops > most)
     if len(too_far):
@@ -44,10 +45,10 @@ def beyond(missing: Pairs, hops: np.ndarray, most: int, limit: str) -> Iterator[
 
 
 def unheard(missing: Pairs, message: str) -> Iterator[str]:
-    """Yield a sentence if missing readings had a path from their publisher to their subscriber but none back.
+    """Yield a sentence if missing readings had a path from publisher to subscriber, but not in the opposite direction.
 
-    The sentence names the first such reading. ``message``: name of the message that cannot reach the publisher, with
-    its article, such as "an interest".
+    The sentence names the first such publisher and subscriber. ``message``: name, with article, of the subscriber's
+    message that cannot reach the publisher, such as "an interest".
     """
     one_directional = take_rows(missing, (missing.hops >= 0) & (missing.hops_back < 0))
     if len(one_directional.subscriber):

@@ -1,6 +1,6 @@
 """Functions that search for the last step of a lost reading that the trace proves.
 
-`workbench.analysis.accounts` uses them, and so do the modules ``explain`` of protocols. Each function returns a
+`workbench.analysis.accounts` uses them, and so do the modules ``explain`` of protocols. Most functions return a
 `workbench.analysis.evidence.Step`, or None if the rows prove nothing.
 """
 
@@ -13,10 +13,10 @@ from workbench.sim.rows import Row
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last `Step` of a reading, in a protocol whose nodes forward readings to all neighbors.
+    """Return the last `Step` of a lost reading, in a protocol whose nodes forward readings to all neighbors.
 
-    ``pair``: the reading and its subscription. ``trail``: the trace rows of the reading. Returns None if the trace
-    does not prove a loss.
+    ``pair``: the reading and its subscription. ``trail``: the trace rows of the reading. Returns None if the trace does
+    not prove a loss.
     """
     holders = trail.holders
     if pair.subscriber in holders:
@@ -47,7 +47,7 @@ def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
-    """Return the `Step` at which a broadcast reading did not get from ``node`` to ``neighbor``, or None.
+    """Return the `Step` that kept a broadcast reading from getting from ``node`` to ``neighbor``, or None.
 
     ``trail``: the trace rows of the reading.
     """
@@ -76,20 +76,21 @@ def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
-    """Return the last `Step` of the reading at each of ``nodes`` that lost it, the latest step first.
+    """Return, for each of ``nodes``, the last `Step` there that may have lost the reading; the latest step first.
 
-    ``trail``: the trace rows of the reading. Steps with the cause "not_forwarded" come last.
+    Nodes without such a step are left out. Steps with the cause "not_forwarded" come after all others. ``trail``: the
+    trace rows of the reading.
     """
     steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
 
 
 def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
-    """Return whether no frame with a reading is received, lost, dropped or given up after trace position ``end``.
+    """Return whether no frame with a reading is received, lost, dropped or given up after the trace position ``end``.
 
-    ``trail``: the trace rows of the reading. A reception or loss is ignored if the receiver already received the same
-    copy from the same sender. ``copy``: a function from a trace row to the identity of its copy; by default, all
-    copies are the same.
+    ``trail``: the trace rows of the reading. A reception or loss is ignored if the receiver has already received the
+    same copy from the same sender. ``copy``: a function that returns the identity of the copy in a trace row; by
+    default, all copies are the same.
     """
     if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
         return False

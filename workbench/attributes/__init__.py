@@ -4,10 +4,10 @@ model.py        operators, values and the matching rules: all that a node needs
 keys.py         names of keys, and units and ranges of their values
 text.py         the text form, "TEMP GE 25" <-> attributes
 wire.py         the bytes of attributes in a frame
-interests.py    comparison of two interests: the same constraints, one within the other
-dimensions.py   keys with ranges of values that span a space, "TEMP -20 50"
+interests.py    comparison of two interests: whether their constraints are equal, or the first interest's are stricter
+dimensions.py   keys with ranges of values, which are the dimensions of a space of readings: "TEMP -20 50"
 event_bytes.py  the bytes of an event that is sent fragmented or coded
-mapping.py      attributes from keys and values; this module can be called: attributes(TEMP=25)
+mapping.py      attributes from keys and values; it makes this package callable: attributes(TEMP=25)
 
 A mote never loads this file: programs there import the modules that they need.
 """

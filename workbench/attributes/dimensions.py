@@ -11,10 +11,11 @@ from workbench.errors import ParameterError
 
 
 def read_dimensions(owner, texts):
-    """Return [(key number, lowest value, highest value)] of the dimensions, with values as integers on the wire.
+    """Parse ``texts`` as dimensions; return a list of (key number, lowest value, highest value).
 
-    ``texts``: list or tuple of dimensions, such as "TEMP" or "TEMP -20 50". Raises ParameterError if a dimension is
-    wrong or repeated, or if the list is empty. ``owner``: whose dimensions these are, for the error message.
+    ``texts``: a list or tuple such as ("TEMP", "HUMIDITY 0 50"). Values are returned as the integers that frames carry
+    (2650 for 26.5). ``owner``: the name with which error messages begin, for example that of the protocol. Raises
+    ParameterError if a dimension is wrong or its key repeated, or if ``texts`` is empty.
     """
     if not isinstance(texts, (tuple, list)):
         raise ParameterError("%s: `dimensions` is %r; write a tuple or a list, as in dimensions=[...]" % (owner, texts))

@@ -37,7 +37,7 @@ def event_attributes(data):
 
 
 def check_id(origin, sequence):
-    """Raise EncodeError unless origin and sequence fit in 32 bits each."""
+    """Raise EncodeError unless the two parts of an event's id, origin and sequence, fit in 32 bits each."""
     if not (0 <= origin <= U32 and 0 <= sequence <= U32):
         raise EncodeError("origin is %r and sequence is %r; both must be from 0 to %d" % (origin, sequence, U32))
 

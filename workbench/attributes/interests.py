@@ -30,11 +30,11 @@ from workbench.attributes.model import (
 
 
 def constraints(attributes):
-    """Return an interest's attributes in a canonical form, which is equal for interests with the same constraints.
+    """Return an interest's attributes in a canonical form: interests with the same constraints have equal forms.
 
-    The form is sorted. An INTERVAL with IS, which states a data rate, is left out. An INTERVAL with another operator
-    constrains data and remains. The value of an EQ_ANY attribute has no meaning and is replaced by 0 or b"". Source:
-    item A16 of `workbench.protocols.diffusion`.
+    The attributes are sorted. An INTERVAL with IS, which states a data rate, is left out. An INTERVAL with another
+    operator constrains data and remains. The value of an EQ_ANY attribute has no meaning and is replaced by 0 or b"".
+    Source: item A16 of `workbench.protocols.diffusion`.
     """
     canonical_attributes = []
     for attribute in attributes:
@@ -48,7 +48,7 @@ def constraints(attributes):
 
 
 def interval_us(attributes):
-    """Return the INTERVAL that an interest requests, in µs: the least time between two readings of a source.
+    """Return the INTERVAL that an interest requests, in µs: the shortest time between two readings of a source.
 
     The result is 0 if no attribute is an INTERVAL with IS.
     """
@@ -59,10 +59,10 @@ def interval_us(attributes):
 
 
 def is_within(reinforcement, interest):
-    """Return whether a reinforcement's constraints are at least as strict as an interest's (the relaxed match).
+    """Return whether a reinforcement's constraints are at least as strict as an interest's.
 
-    For each key that the interest constrains, the interest must admit all values that the reinforcement admits.
-    The reinforcement may constrain further keys. IS attributes (INTERVAL among them) and expirations play no part.
+    For each key that the interest constrains, the interest must admit all values that the reinforcement admits. The
+    reinforcement may constrain further keys. IS attributes (INTERVAL among them) and expirations are ignored.
 
     >>> is_within(parse("TEMP GE 30, INSTANCE EQ 4, INTERVAL IS 1"), parse("TEMP GE 25, INTERVAL IS 10"))
     True
@@ -79,14 +79,15 @@ def is_within(reinforcement, interest):
 
 
 def covers(interest, attributes, strict):
-    """Return whether an interest brings a sink all data that another interest with ``attributes`` would bring.
+    """Return whether one interest of a sink brings all data that another one would bring.
 
-    ``strict``: whether the matching rule requires a single value that meets all constraints of a key. If so, the
-    constraints of the other interest must be at least as strict (`is_within`). Otherwise, different values of a
-    repeated key may meet different constraints, so each constraint of this interest must follow from a single
-    constraint of the other interest.
+    ``interest``: the attributes of the first interest; ``attributes``: those of the second one. ``strict``: whether the
+    matching rule requires a single value that meets all constraints of a key. If so, the second interest must be at
+    least as strict as the first (`is_within`). Otherwise a reading may repeat a key, and different values may meet
+    different constraints. Then each constraint of the first interest must follow from a single constraint of the
+    second.
 
-    An interest with an INTERVAL does not cover any other interest: a source could withhold readings that the other
+    If the first interest has an INTERVAL, the result is False: a source could withhold readings that the second
     interest would bring. The IS attributes of both, except INTERVAL, must be equal, because filters may treat interests
     with different IS attributes differently.
 
@@ -95,11 +96,11 @@ def covers(interest, attributes, strict):
     """
     if interval_us(interest):
         return False
-    described, other_described = [
+    own_is_attributes, other_is_attributes = [
         [a for a in constraints(compared_attributes) if a.operator == IS]
         for compared_attributes in (interest, attributes)
     ]
-    if described != other_described:
+    if own_is_attributes != other_is_attributes:
         return False
     if strict:
         return is_within(attributes, interest)
@@ -107,13 +108,13 @@ def covers(interest, attributes, strict):
 
 
 def _is_integer_subset(inner, outer):
-    low, high, holes = _value_set(inner)
-    outer_low, outer_high, outer_holes = _value_set(outer)
+    low, high, excluded_values = _value_set(inner)
+    outer_low, outer_high, outer_excluded_values = _value_set(outer)
     if low > high:
         return True
     if low < outer_low or high > outer_high:
         return False
-    return all([hole in holes or not low <= hole <= high for hole in outer_holes])
+    return all([value in excluded_values or not low <= value <= high for value in outer_excluded_values])
 
 
 def _value_set(constraints_of_key):
@@ -121,7 +122,7 @@ def _value_set(constraints_of_key):
 
     If no integer meets them, lowest is above highest.
     """
-    lowest_value, highest_value, holes = LOWEST, HIGHEST, set()
+    lowest_value, highest_value, excluded_values = LOWEST, HIGHEST, set()
     for _, operator, bound in constraints_of_key:
         if operator in (EQ, GE):
             lowest_value = max(lowest_value, bound)
@@ -132,12 +133,12 @@ def _value_set(constraints_of_key):
         if operator == LT:
             highest_value = min(highest_value, bound - 1)
         if operator == NE:
-            holes.add(bound)
-    while lowest_value in holes:
+            excluded_values.add(bound)
+    while lowest_value in excluded_values:
         lowest_value += 1
-    while highest_value in holes:
+    while highest_value in excluded_values:
         highest_value -= 1
-    return lowest_value, highest_value, holes
+    return lowest_value, highest_value, excluded_values
 
 
 def _is_blob_subset(inner, outer):

@@ -3,13 +3,13 @@
 Theory of operation
     On the wire a value is an integer. A registry defines for each key how many integer steps make one unit, and the
     allowed range. The system's keys are those of the definition file; users may register the keys from 100 to 199.
-    `attributes.blob_keys` lists the keys with blobs: a node needs to know nothing else about a key.
+    `attributes.blob_keys` is the set of keys whose values are blobs; a node needs no other fact about keys.
 
 Limits
     Registrations are per process. A mote does not know names of keys; it needs only `blob_keys`.
 
 Reference
-    TinyDiffusion design note (2003), Definition File; model.py has the numbers that it lacks.
+    TinyDiffusion design note (2003), Definition File; model.py lists the numbers that the note lacks.
 
 This file runs on a mote too (MicroPython's subset of Python), but nodes do not need it.
 """
@@ -86,7 +86,8 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
 
     ``unit``: unit of the values, a text. ``steps``: number of integer steps in one unit (100 for a resolution of 0.01).
     ``type``: INT16 or BLOB. ``minimum``, ``maximum``: the allowed range, in units; None: as far as 16 bits allow. The
-    same key may be registered twice. Raises AttributeFormatError if the number or name belongs to a different key.
+    same key may be registered twice. Raises AttributeFormatError if an argument is not valid, or if the number or name
+    belongs to a different key.
     """
     if isinstance(number, str):
         raise AttributeFormatError('number is %r; the number comes first, as in register_key(120, "CO2")' % number)
@@ -164,7 +165,8 @@ def known_keys():
 def make(key, operator, value=0):
     """Return the Attribute with a key, an operator and a value in the key's unit: ``make("TEMP", "GE", 25)``.
 
-    Key and operator are given by name or number. Raises AttributeFormatError if they and the value do not fit together.
+    ``key`` and ``operator`` are names or numbers. Raises AttributeFormatError if key, operator and value do not fit
+    together.
     """
     key = key_of(key)
     operator_number = OPERATORS.get(operator, operator)

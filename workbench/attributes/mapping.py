@@ -1,6 +1,6 @@
 """Attributes from a mapping of keys to values: {"TEMP": 25} -> TEMP IS 25.
 
-``workbench.attributes`` itself can be called with the same effect: ``wb.attributes(TEMP=25, HUMIDITY=40)``.
+A call of the package ``workbench.attributes`` itself calls `describe`: ``wb.attributes(TEMP=25, HUMIDITY=40)``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ from workbench.attributes.model import APP, IS, Attribute
 from workbench.attributes.text import APPLICATION_TYPES
 from workbench.errors import AttributeFormatError
 from workbench.suggestion import meant
+
+# A mote has no docstrings of named tuples.
+Attribute.__doc__ = """A key, an operator and a value, as numbers: (51, 1, 2500) is TEMP IS 25.
+
+``value`` counts the steps of the key, 0.01 °C for TEMP; for a blob it is bytes. The constructor checks nothing:
+`attributes` and `parse` make attributes of names and units.
+"""
 
 
 def describe(values: Mapping[str | int, Any] | None = None, /, **more: Any) -> tuple[Attribute, ...]:
@@ -45,11 +52,11 @@ def _describe(name: Any, value: Any) -> Attribute:
 
 
 def _to_plain_value(key: Key, value: Any) -> Any:
-    """Convert a value of a key to a type that `keys.make` accepts.
+    """Convert ``value`` to a type that `keys.make` accepts for this key.
 
-    A text is converted to bytes if the key is a blob key, and to a number if it names an application type and the key
-    is APP. A numpy number is converted to a Python number. Values of other types are returned unchanged.
-    Raises AttributeFormatError for another text.
+    For a blob key, a text is converted to bytes. For the key APP, the name of an application type is converted to its
+    number. Any other text raises AttributeFormatError. A numpy number is converted to a Python number, and values of
+    other types are returned unchanged.
     """
     if isinstance(value, str):
         return _convert_text(key, value)
@@ -75,7 +82,7 @@ def _convert_text(key: Key, value: str) -> Any:
 
 
 class _CallableModule(ModuleType):
-    """A module that can be called. Pickling stores only its name, as for other modules in cloudpickle."""
+    """A module that can be called. It is pickled by name, as cloudpickle does with other modules."""
 
     __call__ = staticmethod(describe)
 

@@ -7,9 +7,10 @@ Theory of operation
     (2650). keys.py defines names of keys and the meaning of their integers (unit, steps, range), and text.py the text
     form ("TEMP IS 26.5"). Nodes need neither, so a mote does not load them.
 
-Differs from the original in
+Differs from the original in (the original is the TinyDiffusion design note of 2003; A2 to A13 are gaps in its
+                              description, as numbered in the docstring of `workbench.protocols.diffusion`)
     A2   LAST (255) ends an array only at the interface to C (`until_last`); here attributes are plain sequences.
-    A3   Y and Z are both 55 in the definition file: Z is 65, an incoming 55 means Y.
+    A3   the keys Y and Z are both 55 in the definition file: here Z is 65, and an incoming 55 means Y.
     A4   UV is 6 as an application type and 63 as a key: the two are separate name spaces.
     A5   keys 50-99 belong to the system, 100-199 to the user, 200-250 to filters; operators are 1-8 only.
     A6   LATITUDE, LONGITUDE and TARGET are used without a number: 66, 67, 68. PAYLOAD (a blob) is our 69 and TOPIC
@@ -77,7 +78,10 @@ def _name_of(key_number):
 
 
 def text_of(attributes):
-    """Return the text form of attributes for an error message (`text.to_text`); `text` is imported only when called."""
+    """Return the text form of attributes for an error message, as `text.to_text` does.
+
+    The module `text` is imported only by a call, so that a mote does not load it.
+    """
     from workbench.attributes.text import to_text
 
     return to_text(attributes)
@@ -199,9 +203,10 @@ def split_samples(attributes):
 
 
 def matching_samples(subscription, publication, matching="any"):
-    """Return [publication] if it matches the subscription, or []; the publication is not split into samples.
+    """Return [publication] if the publication matches the subscription, else [].
 
-    ``matching``: the matching rule: "any", "strict" or "two-way" (see `is_match`).
+    A publication with several values of a key is not split. ``matching``: the matching rule: "any", "strict" or
+    "two-way" (see `is_match`). Raises AttributeFormatError if an argument is a text.
 
     >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
     ['TEMP IS 20, TEMP IS 30']
@@ -219,8 +224,9 @@ def two_way_match(attributes, others):
 def is_match(subscription, publication, matching):
     """Return whether a publication matches a subscription by the rule ``matching``.
 
-    "any": each constraint is met by an IS attribute of the publication. "strict": for each key, one value meets all
-    constraints. "two-way": the constraints of the publication must be met too.
+    "any": each constraint of the subscription is met by an IS attribute of the publication. "strict": as "any", and all
+    constraints on the same key are met by the same attribute. "two-way": as "any", and the IS attributes of the
+    subscription also meet the constraints of the publication.
     """
     if matching == "any":
         return one_way_match(subscription, publication)
@@ -232,8 +238,8 @@ def is_match(subscription, publication, matching):
 def check_subscription(attributes, match_all=False):
     """Check the attributes of a subscription, and return them unchanged.
 
-    Raises AttributeFormatError for a wrong attribute. Attributes that are all IS match every publication; they raise
-    AttributeFormatError too, unless ``match_all`` is set.
+    Raises AttributeFormatError for an attribute that is not valid. If all operators are IS, the subscription would
+    match every publication; this raises AttributeFormatError, too, unless ``match_all`` is set.
     """
     for attribute in attributes:
         check(attribute)
@@ -246,7 +252,10 @@ def check_subscription(attributes, match_all=False):
 
 
 def with_payload(attributes, payload):
-    """Return a publication's attributes as a tuple, followed by the payload bytes as PAYLOAD blobs."""
+    """Return a tuple of the publication's attributes, followed by the payload as PAYLOAD blobs.
+
+    A payload that is too long for one blob is cut into several.
+    """
     blobs = [Attribute(PAYLOAD, IS, payload[i : i + LONGEST_BLOB]) for i in range(0, len(payload), LONGEST_BLOB)]
     return tuple(attributes) + tuple(blobs)
 
@@ -255,9 +264,9 @@ def check_publication(attributes, constraints=False):
     """Check the attributes of a publication, and return them unchanged.
 
     Raises AttributeFormatError if ``attributes`` is empty, or if an attribute is not valid or has another operator than
-    IS. With ``constraints``, other operators are allowed too if at least one attribute has IS; these attributes are
-    constraints that the IS attributes of a subscription must meet. The key INTERVAL, which states a rate, allows only
-    IS.
+    IS. If ``constraints`` is true and at least one attribute has IS, other operators are allowed too. An attribute with
+    another operator is a constraint that a subscription's IS attributes must meet. The key INTERVAL, which states a
+    rate, allows only IS.
     """
     has_value = False
     for attribute in attributes:
@@ -280,7 +289,10 @@ def check_publication(attributes, constraints=False):
 
 
 def until_last(attributes):
-    """Return the attributes of a C-like array before its terminator, the attribute with key LAST."""
+    """Return the attributes before the one with the key LAST, which ends an array of attributes in C.
+
+    Without such an attribute, all attributes are returned.
+    """
     attributes_before_last = []
     for attribute in attributes:
         if attribute.key == LAST:

@@ -42,8 +42,8 @@ def parse(text):
 
     Each attribute is KEY OPERATOR VALUE. KEY is a registered name (TEMP or TEMP_KEY) or a number. OPERATOR is one of
     IS EQ NE GT GE LT LE EQ_ANY (no value) or == != > >= < <=. VALUE is a number in the key's unit, or an application
-    type for APP. For blobs it is a "quoted text" or 0x and hex digits. Raises AttributeFormatError, whose message
-    describes the right form.
+    type for APP. For blobs it is a "quoted text" or 0x and hex digits. Raises AttributeFormatError for
+    any other text; its message describes the right form.
 
     >>> parse("TEMP GE 25")
     (Attribute(key=51, operator=5, value=2500),)

@@ -55,9 +55,10 @@ def encode_attributes(attributes):
 
 
 def encode_readings(attributes, constraints=False):
-    """Return the bytes of a reading's attributes. Raises EncodeError if an attribute is not valid or not IS.
+    """Return the bytes of a reading's attributes.
 
-    With ``constraints``, other operators are allowed too: as constraints for the IS attributes of subscriptions.
+    Raises EncodeError if an attribute is not valid, or if its operator is not IS. If ``constraints`` is true, other
+    operators are allowed too: such an attribute is a constraint that a subscription's IS attributes must meet.
     """
     for attribute in attributes:
         if attribute.operator != IS and not constraints:
@@ -68,9 +69,9 @@ def encode_readings(attributes, constraints=False):
 def decode_readings(frame, offset, count, constraints=False):
     """Return the ``count`` attributes of a reading, which fill the frame from the byte ``offset`` to its end.
 
-    Raises DecodeError if an attribute is cut off or not an IS attribute, or if bytes remain after the last one.
-
-    With ``constraints``, other operators are allowed too if at least one attribute has IS.
+    Raises DecodeError if an attribute is cut off or not valid, if bytes remain after the last attribute, or if an
+    operator is not IS. If ``constraints`` is true and at least one attribute has IS, other operators are allowed too,
+    but not for the key INTERVAL.
     """
     attributes = decode_attributes(frame, offset, count)
     has_value = False
@@ -79,14 +80,15 @@ def decode_readings(frame, offset, count, constraints=False):
         if attribute.operator != IS and (not constraints or attribute.key == INTERVAL):
             raise DecodeError("data has the attribute %r; only IS attributes describe data" % (attribute,))
     if attributes and not has_value:
-        raise DecodeError("data has the attribute %r; it needs at least one IS attribute" % (attributes[0],))
+        raise DecodeError("data has no IS attribute, but %r; it needs at least one IS attribute" % (attributes[0],))
     return attributes
 
 
 def decode_attributes(frame, offset, count):
     """Return the ``count`` attributes that fill the frame from the byte ``offset`` to its end.
 
-    Raises DecodeError if an attribute is cut off, or if bytes remain after the last one.
+    Raises DecodeError if an attribute is cut off, if its key or operator is not valid, or if bytes remain after the
+    last attribute.
     """
     attributes = []
     frame_B = len(frame)

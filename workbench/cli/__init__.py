@@ -1,6 +1,8 @@
-"""The ``workbench`` command with its sub-commands: demo, run, reproduce, data, motes, warm, lab, app and doctor.
+"""The ``workbench`` command with its sub-commands: demo, run, reproduce, publish, data, dissector, motes, warm,
+lessons, lab, app and doctor.
 
-Protocols add further sub-commands, which are listed in `public_names.COMMANDS`.
+Protocols add further sub-commands, which are listed in `public_names.COMMANDS`. The functions that execute a
+sub-command take its parsed options.
 
 For invalid input the command prints one sentence to standard error and returns exit code 2. Large packages are imported
 only by the sub-commands that need them.
@@ -17,8 +19,11 @@ from typing import TYPE_CHECKING
 
 import workbench
 from workbench.cli import data as cli_data
+from workbench.cli import dissector as cli_dissector
 from workbench.cli import lab as cli_lab
+from workbench.cli import lessons as cli_lessons
 from workbench.cli import motes as cli_motes
+from workbench.cli import publish as cli_publish
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.public_names import COMMANDS, PROTOCOLS
 from workbench.suggestion import meant
@@ -32,7 +37,7 @@ DIFFERENT = 1  # exit code of `workbench reproduce`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
+    """Run the command with these arguments and return its exit code; None: the arguments of this process."""
     parser = make_parser()
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
@@ -62,6 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="folder for trace, metrics, page and picture (default: out/ and the file's name)"
     )
     run.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
+    run.add_argument("--pcapng", type=Path, metavar="FILE", help="also write the frames as a capture for Wireshark")
     add_import(run)
     run.set_defaults(command=run_scenario)
 
@@ -79,7 +85,9 @@ def make_parser() -> argparse.ArgumentParser:
     add_import(reproduction)
     reproduction.set_defaults(command=reproduce_file)
 
+    cli_publish.add_parser(commands)
     cli_data.add_parser(commands)
+    add_import(cli_dissector.add_parser(commands))
     cli_motes.add_parser(commands)
 
     warm = commands.add_parser("warm", help="compile the fast engine in advance, unless its code is on disk")
@@ -89,18 +97,35 @@ def make_parser() -> argparse.ArgumentParser:
     for module in COMMANDS.values():
         importlib.import_module(f"workbench.{module}").add_parser(commands)
 
+    cli_lessons.add_parser(commands)
     cli_lab.add_parser(commands)
 
     doctor = commands.add_parser("doctor", help="list what is installed, what is missing and how to install it")
-    doctor.add_argument(
+    subject = doctor.add_mutually_exclusive_group()
+    subject.add_argument(
         "--all", action="store_true", dest="everything", help="show a table of everything that was checked"
+    )
+    subject.add_argument(
+        "--spark",
+        metavar="URL",
+        help="check a Spark session and its workers instead: local[*], spark://HOST:7077 or sc://HOST:15002",
+    )
+    doctor.add_argument(
+        "--out", metavar="FOLDER_OR_URL", help="with --spark: the location of sweeps' results (default: results)"
+    )
+    doctor.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="with --spark: a setting of Spark, such as spark.driver.host=10.0.0.7; may be repeated",
     )
     doctor.set_defaults(command=show_doctor)
     return parser
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--import``, which names modules of the user to import."""
+    """Add the option ``--import MODULE`` to a parser: a module of the user that is imported first."""
     parser.add_argument(
         "--import",
         dest="modules",
@@ -139,7 +164,13 @@ def run_scenario(options: argparse.Namespace) -> int:
     scenario = read_scenario(options.scenario)
     if warning := workload.describe_late(scenario.workload, scenario.duration_s):
         print(f"workbench run: {options.scenario}: {warning}", file=sys.stderr)
-    write_results(runner.play(scenario, options.engine), options.out or Path("out", options.scenario.stem))
+    run = runner.play(scenario, options.engine)
+    write_results(run, options.out or Path("out", options.scenario.stem))
+    if options.pcapng is not None:
+        from workbench.captures.writing import save_pcapng
+
+        save_pcapng(run, options.pcapng)
+        print(f"wrote the frames into {options.pcapng}; workbench dissector writes their dissector for Wireshark")
     return 0
 
 
@@ -162,7 +193,7 @@ def _show_progress(done: int, total: int) -> None:
 
 
 def warm_twins(options: argparse.Namespace) -> int:
-    """Compile the fast engine's versions of protocols ("twins") in advance, and print a line for each."""
+    """Compile the fast engine's versions of protocols ("twins") in advance, and print a line for each protocol."""
     from workbench.sim import fast
     from workbench.sim.fast import code_cache, warming
 
@@ -192,7 +223,10 @@ def warm_twins(options: argparse.Namespace) -> int:
 
 
 def write_results(run: "Run", out: Path) -> None:
-    """Print a run's metrics and write all its results into a folder."""
+    """Print a run's metrics, and write the run into the folder ``out``.
+
+    The files are scenario.json, metrics.json, record.json, trace.parquet, run.html and run.png.
+    """
     from workbench.analysis.explain import hint
     from workbench.records import record
     from workbench.sim.metrics.shown import shown_metrics
@@ -209,7 +243,10 @@ def write_results(run: "Run", out: Path) -> None:
 
 
 def import_module(name: str) -> None:
-    """Import a module from the current folder or an installed one. Raises ScenarioError on failure."""
+    """Import a module of the user: one in the current folder or an installed one.
+
+    Raises ScenarioError if the import fails for any reason.
+    """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -222,7 +259,10 @@ def import_module(name: str) -> None:
 
 
 def read_scenario(path: Path) -> "Scenario":
-    """Return the scenario in a JSON file. Raises ScenarioError, with the file's name, for an invalid file."""
+    """Return the scenario in a JSON file.
+
+    Raises ScenarioError, with the file's name, if its content is not valid, and OSError if it cannot be read.
+    """
     from workbench.sim.scenario import Scenario
 
     try:
@@ -234,12 +274,33 @@ def read_scenario(path: Path) -> "Scenario":
 
 
 def show_doctor(options: argparse.Namespace) -> int:
-    """Print whether everything that the workbench requires is installed; with ``--all`` also a table.
+    """Print whether everything that the workbench requires is installed; with ``--all`` also a table of all checks.
 
-    Return 1 if something required is missing, else 0.
+    With ``--spark``, print instead whether a Spark session and its workers can run sweeps. Return 1 if something
+    required is missing, else 0.
     """
     from workbench.cli import doctor
+
+    if options.spark:
+        return _show_spark_doctor(options)
+    if options.out or options.conf:
+        raise ScenarioError("--out and --conf are options of --spark: workbench doctor --spark URL --out FOLDER_OR_URL")
 
     findings = doctor.examine()
     print(doctor.report(findings, options.everything))
     return 0 if all(finding.is_ok for finding in findings if finding.is_required) else 1
+
+
+def _show_spark_doctor(options: argparse.Namespace) -> int:
+    from workbench.cli import spark_doctor
+
+    config = dict(setting.partition("=")[::2] for setting in options.conf)
+    if invalid_names := [name for name, value in config.items() if not (name.startswith("spark.") and value)]:
+        raise ScenarioError(f"--conf has the setting {invalid_names[0]!r}; write it as spark.NAME=VALUE")
+    report = spark_doctor.examine(options.spark, options.out, config)
+    print(report, flush=True)
+    status = 0 if report.is_ready else 1
+    if spark_doctor.is_waiting():
+        # At a normal exit, the client of Spark Connect would repeat its requests to a silent server for many minutes.
+        os._exit(status)
+    return status

@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
 
 
 def make_links(options: argparse.Namespace) -> int:
-    """Convert raw logs to a table of links, and print the number of rejected lines by reason."""
+    """Convert raw logs to a table of links, and print how many lines were rejected for which reason. Return 0."""
     from workbench.pipelines.logs.reading import read_log
 
     if options.format == _NEIGHBORS and (options.channel or options.every_s):

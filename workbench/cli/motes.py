@@ -1,16 +1,21 @@
-"""The command ``workbench motes``: list motes, run a scenario on them, monitor one, write a board's program."""
+"""The command ``workbench motes``: run a scenario on motes, measure links, monitor a mote, write a board's program.
+
+`bench` has the commands that prepare boards: list, name, provision and flash.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from workbench.cli import bench
 from workbench.errors import LinkError
 
 FAILED = 1
@@ -22,19 +27,11 @@ def add_parser(commands: Any) -> None:
     motes = commands.add_parser("motes", help="run on virtual motes or boards; listen to a mote")
     subcommands = motes.add_subparsers(dest="motes_command", required=True, metavar="COMMAND")
 
-    listing = subcommands.add_parser("list", help="list serial ports and the available kinds of virtual motes")
-    listing.set_defaults(command=show_motes)
+    bench.add_parsers(subcommands)
 
     run = subcommands.add_parser("run", help="run a scenario from its JSON file on motes")
     run.add_argument("scenario", type=Path, metavar="SCENARIO.json")
-    run.add_argument(
-        "--on",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="port of a board (/dev/ttyUSB0, socket://host:port, rfc2217://host:port); one for each node in ascending "
-        "order (default: virtual motes)",
-    )
+    _add_boards(run)
     run.add_argument(
         "--kind",
         default="micropython",
@@ -49,8 +46,34 @@ def add_parser(commands: Any) -> None:
     run.add_argument("--out", type=Path, help="folder for the results (default: out/ and the file's name)")
     run.set_defaults(command=run_on_motes)
 
+    measure = subcommands.add_parser(
+        "measure", help="measure the links between boards by probes, and write them as a table; Ctrl-C ends early"
+    )
+    measure.add_argument(
+        "scenario",
+        type=Path,
+        nargs="?",
+        metavar="SCENARIO.json",
+        help="measure only the links of this scenario's network; required for virtual motes, whose links are simulated",
+    )
+    _add_boards(measure)
+    measure.add_argument("--seconds", type=float, default=60.0, help="duration of the measurement (default: 60 s)")
+    measure.add_argument(
+        "--interval",
+        type=float,
+        metavar="S",
+        help="longest interval of Trickle, with one probe in each (default: 0.5 s)",
+    )
+    measure.add_argument("--size", type=int, default=32, metavar="B", help="size of a probe (default: 32 bytes)")
+    measure.add_argument("--speed", type=float, default=1.0, help="speed of virtual motes' clocks (default: 1)")
+    measure.add_argument("--out", type=Path, default=Path("links.csv"), help="table to write (default: links.csv)")
+    measure.set_defaults(command=measure_links)
+
     monitor = subcommands.add_parser("monitor", help="connect to a mote and print its reports, until Ctrl-C")
-    monitor.add_argument("url", metavar="URL")
+    place = monitor.add_mutually_exclusive_group(required=True)
+    place.add_argument("url", metavar="URL", nargs="?", help="the port of the mote")
+    place.add_argument("--node", type=int, help="the mote of this node of the bench file")
+    bench.add_bench(monitor)
     monitor.add_argument("--seconds", type=float, help="stop after this time")
     monitor.set_defaults(command=monitor_mote)
 
@@ -61,15 +84,43 @@ def add_parser(commands: Any) -> None:
     program.set_defaults(command=write_files)
 
 
-def show_motes(_: argparse.Namespace) -> int:
-    """Print the serial ports, and for each kind of virtual motes a line that states whether it can run here."""
+def _add_boards(parser: argparse.ArgumentParser) -> None:
+    """Add the options ``--on``, ``--bench`` and ``--radio``, which choose boards."""
+    parser.add_argument(
+        "--on",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="port of a board (/dev/ttyUSB0, socket://host:port, rfc2217://host:port); one for each node in ascending "
+        "order (default: virtual motes)",
+    )
+    parser.add_argument(
+        "--bench",
+        type=Path,
+        metavar="FILE",
+        help="use the boards of this bench file, wherever they are connected (default: virtual motes)",
+    )
+    parser.add_argument(
+        "--radio",
+        action="append",
+        default=[],
+        type=bench.parse_setting,
+        metavar="NAME=VALUE",
+        help="a setting of the boards' own radios, with --on or --bench; may be repeated",
+    )
+
+
+def _choose_boards(options: argparse.Namespace) -> Any:
+    """Return the `Boards` that the options ``--on``, ``--bench`` and ``--radio`` specify, or None for virtual motes."""
     from workbench import motes
 
-    for url, description in motes.listing():
-        print(f"{url:30} {description}")
-    for kind in (motes.MICROPYTHON, motes.C, motes.CORTEX_M3):
-        print(f"{f'virtual, {kind}':30} {motes.missing(kind) or 'as many as a scenario has nodes'}")
-    return 0
+    if options.on and options.bench:
+        raise LinkError("--on and --bench both name the boards; give one of them")
+    if not options.on and not options.bench:
+        if options.radio:
+            raise LinkError("--radio applies to boards with a radio of their own; give it with --on or --bench")
+        return None
+    return motes.boards(options.bench or options.on, dict(options.radio))
 
 
 def _parse_kind(text: str) -> Any:
@@ -93,10 +144,10 @@ def run_on_motes(options: argparse.Namespace) -> int:
     from workbench import cli, motes
 
     scenario = cli.read_scenario(options.scenario)
-    if options.on and (options.lockstep or options.speed != 1.0 or options.kind != motes.MICROPYTHON):
+    boards = _choose_boards(options)
+    if boards is not None and (options.lockstep or options.speed != 1.0 or options.kind != motes.MICROPYTHON):
         raise LinkError("--speed, --lockstep and --kind apply to virtual motes only; leave them out with --on")
-    virtual_motes = motes.virtual(options.speed, options.lockstep, options.kind)
-    chosen_motes = motes.boards(options.on) if options.on else virtual_motes
+    chosen_motes = boards or motes.virtual(options.speed, options.lockstep, options.kind)
     try:
         run = chosen_motes.play(scenario, _make_progress_printer(scenario.duration_s) if sys.stderr.isatty() else None)
     except KeyboardInterrupt:
@@ -113,7 +164,10 @@ def run_on_motes(options: argparse.Namespace) -> int:
 
 
 def _wait_for_end(run: Any) -> int:
-    """Wait for the end of a live run and return the exit code. If the run failed, the run's notes have the reason."""
+    """Wait for the end of a live run and return the exit code; Ctrl-C stops the run.
+
+    If the run failed, its notes have the reason.
+    """
     try:
         run.wait()
     except KeyboardInterrupt:
@@ -127,7 +181,10 @@ def _wait_for_end(run: Any) -> int:
 
 
 def _make_progress_printer(duration_s: float) -> Callable[[float], None]:
-    """Return a function that prints the progress, always on the same line of the terminal."""
+    """Return a function that prints the elapsed share of ``duration_s``, always on the same line of the terminal.
+
+    The function's argument is the share, 0 to 1.
+    """
 
     def progress(share: float) -> None:
         print(f"\r{share:4.0%} of {duration_s:g} s", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
@@ -135,12 +192,56 @@ def _make_progress_printer(duration_s: float) -> Callable[[float], None]:
     return progress
 
 
+def measure_links(options: argparse.Namespace) -> int:
+    """Measure the links between motes: print and write the table of links. Ctrl-C ends the measurement early."""
+    from workbench import cli, motes
+
+    boards = _choose_boards(options)
+    if boards is not None and options.speed != 1.0:
+        raise LinkError("--speed applies to virtual motes only; leave it out with --on and --bench")
+    if boards is None and options.scenario is None:
+        raise LinkError(
+            "the boards are missing: give --on or --bench; or give a scenario, whose network virtual motes measure"
+        )
+    scenario = None if options.scenario is None else cli.read_scenario(options.scenario)
+    chosen_motes = boards or motes.virtual(options.speed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # The notes are printed below.
+        try:
+            links = chosen_motes.measure(
+                None if scenario is None else scenario.topology,
+                duration_s=options.seconds,
+                interval_s=options.interval,
+                size_B=options.size,
+                radio=None if scenario is None else scenario.radio,
+                progress=_make_progress_printer(options.seconds) if sys.stderr.isatty() else None,
+            )
+        except KeyboardInterrupt:
+            links = None
+    for note in () if links is None else links.attrs["notes"]:
+        print(f"workbench motes measure: {note}", file=sys.stderr)
+    exit_code = INTERRUPTED if links is None or links.attrs["is_stopped"] else 0
+    if links is None or links.empty:
+        print("workbench motes measure: no link was measured, so there is nothing to write", file=sys.stderr)
+        return exit_code or FAILED
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    links.to_csv(options.out, index=False, float_format="%.6g")
+    print(links.to_string(index=False, float_format="%.3f", na_rep="-"))
+    print(f"wrote {len(links)} links (a row for each direction) into {options.out}")
+    return exit_code
+
+
 def monitor_mote(options: argparse.Namespace) -> int:
-    """Connect to a mote and print its reports as they arrive."""
+    """Connect to a mote and print its reports as they arrive, until Ctrl-C or for a given time in s. Return 0."""
     from workbench.attributes.text import to_text
     from workbench.motes.events import event_names
     from workbench.motes.mote import Mote
 
+    url = options.url
+    if url is None:
+        from workbench.motes.bench.ports import find_ports
+
+        url = find_ports(options.bench, [options.node])[options.node]
     names_by_event = event_names(())
 
     def report(kind: str, value: Any) -> None:
@@ -161,9 +262,9 @@ def monitor_mote(options: argparse.Namespace) -> int:
         else:
             print(f"{'':14} {kind}: {value}", flush=True)
 
-    with Mote(options.url, report) as mote:
+    with Mote(url, report) as mote:
         assert mote.greeting is not None
-        print(f"{options.url}: {_describe_greeting(mote.greeting)}", flush=True)
+        print(f"{url}: {_describe_greeting(mote.greeting)}", flush=True)
         end_s = None if options.seconds is None else time.monotonic() + options.seconds
         try:
             while end_s is None or time.monotonic() < end_s:
@@ -181,7 +282,7 @@ def _describe_greeting(greeting: Any) -> str:
 
 
 def write_files(options: argparse.Namespace) -> int:
-    """Write the program of a board into a folder."""
+    """Write the files of a board's program into a folder."""
     from workbench.motes.program import write_program
 
     written_paths = write_program(options.out, options.board, compiled=False if options.source else None)

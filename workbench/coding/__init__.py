@@ -1,1 +1,1 @@
-"""Finite fields (`fields.py`), random linear network coding (`rlnc.py`), and both in compiled loops (`bulk/`)."""
+"""Finite fields (`fields.py`), random linear network coding (`rlnc.py`), and compiled versions of both (`bulk/`)."""

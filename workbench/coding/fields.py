@@ -5,8 +5,8 @@ Theory of operation
     0 to order - 1. In GF(2^k) it is a polynomial over GF(2): addition is exclusive or, and multiplication is modulo an
     irreducible polynomial for which x generates all symbols but zero. Up to GF(2^8), products come from tables of
     logarithms and powers of x, built at first use (766 bytes for GF(2^8)). The tables of GF(2^16) would take 384 KiB,
-    too much for a mote. So two symbols of GF(2^16) are multiplied bit by bit. A row is multiplied by a factor with four
-    tables, each of which has the factor's products with the 16 values of four bits.
+    too much for a mote. So two symbols of GF(2^16) are multiplied bit by bit. To multiply a row over GF(2^16) by a
+    factor, four tables are built: one for each four bits of a symbol, with the factor's products with their 16 values.
 
     A *row* is a sequence of symbols packed into bytes, least significant bit first:
 
@@ -22,8 +22,8 @@ Theory of operation
     ==============  ======================  =========================================
 
     A *chunk* is a piece of the data to be coded. In GF(2^k) the row of a chunk consists of the same bytes. The order p
-    of a prime field is not a power of two. So a symbol holds only 1, 2, 4 or 8 bits of a chunk: the largest of these
-    numbers, b, with 2^b < p. So a row is longer than its chunk: twice as long in GF(257).
+    of a prime field is not a power of two. Therefore a symbol holds only b bits of a chunk, where b is the largest of
+    1, 2, 4 and 8 with 2^b < p, and a row is longer than its chunk: twice as long in GF(257).
 
 Cost
     A byte of a row takes one or two table look-ups. Hosts compute whole payloads with `workbench.coding.bulk`.
@@ -126,7 +126,7 @@ class Field:
         return product
 
     def check(self, symbol, error=DecodeError):
-        """Return the symbol, or raise an exception of the class ``error`` if it is not a symbol of this field."""
+        """Return the symbol. Raises an exception of the class ``error`` if it is not a symbol of this field."""
         if not 0 <= symbol < self.order:
             raise error("symbol is %r; it must be from 0 to %d in %r" % (symbol, self.order - 1, self))
         return symbol
@@ -138,7 +138,7 @@ class Field:
         return (symbols * self.symbol_bits + 7) // 8
 
     def row_B(self, chunk_B):
-        """Return the size in bytes of the row that `from_data` makes of a chunk of ``chunk_B`` bytes."""
+        """Return the size in bytes of the row into which `from_data` converts a chunk of ``chunk_B`` bytes."""
         return self.size_B(chunk_B * 8 // self.data_bits)
 
     def get(self, row, index):
@@ -175,7 +175,7 @@ class Field:
         return row
 
     def unpack(self, row, count=None):
-        """Return the first ``count`` symbols of a row as a list; without ``count``, all symbols that fit in the row."""
+        """Return the first ``count`` symbols of a row as a list; None for all symbols that fit in the row."""
         if count is None:
             count = len(row) * 8 // self.symbol_bits
         return list(row[:count]) if self.symbol_bits == 8 else [self.get(row, index) for index in range(count)]
@@ -292,7 +292,7 @@ class BinaryField(Field):
             row[byte_index + 1] ^= product >> 8
 
     def from_data(self, data):
-        """Return the row of a chunk: a copy of its bytes. Raises EncodeError if they are not whole symbols."""
+        """Return the row of a chunk: a copy of its bytes. Raises EncodeError unless the bytes are whole symbols."""
         if len(data) * 8 % self.symbol_bits:
             raise EncodeError(
                 "chunk has %d bytes, which are not whole symbols of %r; use rlnc.split" % (len(data), self)
@@ -341,7 +341,7 @@ class PrimeField(Field):
             self.check(self.get(row, index))
 
     def from_data(self, data):
-        """Return the row of a chunk.
+        """Return the row of a chunk, which is a sequence of bytes.
 
         Each symbol holds ``self.data_bits`` bits of a byte, least significant bits first.
         """

@@ -3,17 +3,16 @@
 Theory of operation
     A *generation* is m chunks x_1 ... x_m of the same length. A *coded packet* carries an *encoding vector* of m
     coefficients and an *information vector*, the linear combination of the chunks with these coefficients, symbol by
-    symbol. A node with the chunks draws coefficients and encodes (`Encoder`). A node with coded packets combines them
-    without decoding (`Recoder`). A node with m packets whose encoding vectors are linearly independent can decode the
-    chunks (`Decoder`). A packet is *innovative* if its encoding vector is linearly independent of those received
-    before: it increases the rank.
+    symbol. A node with the chunks chooses random coefficients and encodes (`Encoder`). A node with coded packets
+    combines them without decoding (`Recoder`). A node with m packets whose encoding vectors are linearly independent
+    can decode the chunks (`Decoder`). A packet is *innovative* if its encoding vector is linearly independent of those
+    received before: it increases the rank.
 
-    The decoder eliminates as packets arrive (Gauss-Jordan). After each packet its rows are in reduced row echelon
-    form: the first nonzero coefficient of a row, its *pivot*, is 1, and all other rows have 0 in that column. A row
-    whose other coefficients are 0 is a decoded chunk, often before the matrix is complete.
+    The decoder performs Gauss-Jordan elimination as packets arrive. After each packet its rows are in reduced row
+    echelon form: the first nonzero coefficient of a row, its *pivot*, is 1, and all other rows have 0 in that column. A
+    row whose other coefficients are 0 is a decoded chunk, often before the matrix is complete.
 
-    On a host, larger generations are computed by `workbench.coding.bulk`, which loads at first use and gives the same
-    results.
+    On a host, `workbench.coding.bulk` computes larger generations. It loads at first use and gives the same results.
 
 Cost
     An added packet takes one row operation per row to reduce it, and another per row to clear its pivot column. A
@@ -67,8 +66,8 @@ def split(data, generation_size, field=256):
 def join(chunks, length_B):
     """Return the data (bytearray) that `split` cut into these chunks.
 
-    ``length_B`` is the length of the data. ``chunks`` may be a generator, which saves the memory for all chunks. Raises
-    DecodeError if the chunks are shorter than ``length_B``, or if a byte after the data is not zero.
+    ``length_B`` is the length of the data. ``chunks`` may be a generator, so that not all chunks are in memory at once.
+    Raises DecodeError if the chunks have fewer than ``length_B`` bytes, or if a byte after the data is not zero.
     """
     joined_data = bytearray(max(length_B, 0))
     chunks_B = 0
@@ -88,7 +87,7 @@ def join(chunks, length_B):
 
 
 def draw_coefficients(field, count, random, density=None):
-    """Draw ``count`` coefficients from a `draws.Stream`, and return them as a tuple; draw again if all are zero.
+    """Return a tuple of ``count`` random coefficients, not all zero, from the `draws.Stream` ``random``.
 
     Without ``density``, each coefficient is uniform over the field. With ``density``, each is nonzero with that
     probability, and the nonzero ones are uniform over the nonzero symbols.
@@ -122,7 +121,7 @@ class Encoder:
     """An encoder of the chunks of one generation.
 
     ``chunks`` are bytes, or sequences of symbols, of the same length; ``field`` is an order or a `fields.Field`.
-    ``random`` is a `draws.Stream`. Without it, all encoders draw the same coefficients, so nodes that send to the same
+    ``random`` is a `draws.Stream`. Without it, all encoders use the same coefficients, so nodes that send to the same
     neighbors need different streams. ``systematic``: whether the first packets are the chunks themselves, in order.
     ``density``: probability that a coefficient is nonzero (None: coefficients are uniform). ``bulk``: whether to use
     `workbench.coding.bulk`; None uses it if the generation is large and the module is installed.
@@ -157,7 +156,10 @@ class Encoder:
         return self.combine(draw_coefficients(self.field, self.generation_size, self.random, self.density))
 
     def combine(self, coefficients):
-        """Return the CodedPacket that combines the chunks with these coefficients, one for each chunk."""
+        """Return the CodedPacket that combines the chunks with these coefficients, one for each chunk.
+
+        Raises EncodeError if the number of coefficients is wrong, or if a coefficient is not a symbol of the field.
+        """
         if len(coefficients) != self.generation_size:
             raise EncodeError(
                 "combine has %d coefficients; it needs one for each of the generation's %d chunks"
@@ -186,7 +188,7 @@ class Decoder:
 
     @property
     def rank(self):
-        """The rank of the matrix: number of linearly independent packets that it has received."""
+        """The rank of the decoding matrix: the number of linearly independent packets that the decoder has received."""
         return len(self.arrivals)
 
     @property
@@ -306,9 +308,10 @@ class Decoder:
         return [self.field.to_data(row) for row in self._matrix.informations(self.pivots)]
 
     def combine(self, coefficients):
-        """Return the CodedPacket that combines the rows with these coefficients, given in the order of `pivots`.
+        """Return the CodedPacket that combines the matrix's rows with these coefficients, in the order of `pivots`.
 
-        Raises EncodeError while the decoder has rank 0.
+        Raises EncodeError while the decoder has rank 0, if there is not one coefficient for each row, or if a
+        coefficient is not a symbol of the field.
         """
         if not self.arrivals:
             raise EncodeError(
@@ -328,7 +331,8 @@ class Recoder:
     """A recoder: it combines the packets of a decoder, complete or not, into new coded packets.
 
     ``random`` is a `draws.Stream` for the coefficients. ``density``: probability that a coefficient is nonzero (None:
-    uniform). The coefficients multiply the decoder's rows, which span the same space as the packets that arrived.
+    uniform). The coefficients multiply the rows of the decoder's matrix, which span the same space as the packets that
+    arrived.
     """
 
     def __init__(self, decoder, random=None, density=None):
@@ -379,7 +383,10 @@ class Elimination:
         self.rows = [None] * generation_size
 
     def insert(self, vector, information):
-        """Insert a row if it is linearly independent; return its pivot column, or None."""
+        """Insert a packet as a row if its encoding vector is linearly independent; return the row's pivot, or None.
+
+        ``vector``: the packed encoding vector, a bytearray; ``information``: the packed information vector.
+        """
         new_row = vector + information
         self._reduce(new_row)
         pivot = self._pivot(new_row)
@@ -447,11 +454,11 @@ def _stream(random):
 
 
 def _implementation(name, bulk, generation_size, row_B, plain):
-    """Return the class ``name`` of `workbench.coding.bulk` if ``bulk`` is true, and ``plain`` if it is false.
+    """Choose between two implementations of the class ``name``: that of `workbench.coding.bulk` and ``plain``.
 
-    ``plain`` is this module's class of that name. If ``bulk`` is None, the class of the bulk module is returned if the
-    matrix is large and the module can be imported. The matrix has ``generation_size`` rows, each with ``row_B`` bytes
-    of chunks or their combinations.
+    ``bulk`` true selects the class of the bulk module, false ``plain``. If ``bulk`` is None, the class of the bulk
+    module is returned if that module can be imported and the matrix is large. The matrix has ``generation_size`` rows,
+    each with an encoding vector and ``row_B`` bytes of data.
     """
     is_large = generation_size * (generation_size + row_B) >= BULK_FROM_BYTES
     if not (is_large if bulk is None else bulk):

@@ -8,9 +8,11 @@ do not.
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import PurePath
 
 import pyarrow as pa
+
+from workbench.locations import open_binary
 
 _BLOCK_B = 1 << 16  # bytes before a damaged place that are lost at most
 # Bytes at the beginning -> codec, which is also the name of the command that decompresses the archive.
@@ -21,10 +23,10 @@ _CUT_SHORT = "Truncated"  # in the message of `pyarrow` for an archive without i
 
 def codec_of(path: str | os.PathLike[str]) -> str | None:
     """Return "gzip", "zstd", or None if the file is not compressed. Raises OSError if the file cannot be read."""
-    with open(path, "rb") as file:
+    with open_binary(path) as file:
         beginning = file.read(max(map(len, _BEGINNINGS)))
     recognized = [codec for first_bytes, codec in _BEGINNINGS.items() if beginning.startswith(first_bytes)]
-    return recognized[0] if recognized else _SUFFIXES.get(Path(path).suffix.lower())
+    return recognized[0] if recognized else _SUFFIXES.get(PurePath(path).suffix.lower())
 
 
 class Archive:
@@ -32,7 +34,7 @@ class Archive:
 
     def __init__(self, path: str | os.PathLike[str], codec: str) -> None:
         self._name, self._codec = os.fspath(path), codec
-        self._file = pa.OSFile(self._name)
+        self._file = pa.PythonFile(open_binary(path), "r")
         self._stream = pa.CompressedInputStream(self._file, codec)
         self._error: OSError | None = None
 
@@ -44,9 +46,10 @@ class Archive:
         self._file.close()
 
     def read(self, size_B: int) -> bytes:
-        """Return the next ``size_B`` bytes of the content, fewer before the end or a damaged place, b"" at the end.
+        """Return the next ``size_B`` bytes of the decompressed content, fewer at its end, and b"" after its end.
 
-        Raises OSError if the next bytes are damaged or missing.
+        If damaged bytes follow, the bytes before them are returned, and the next call raises OSError. If the damage
+        begins at once, this call raises OSError.
         """
         if self._error is not None:
             raise self._error
@@ -62,13 +65,14 @@ class Archive:
         return b"".join(blocks)
 
     def tell(self) -> int:
-        """Return the number of compressed bytes that were read."""
+        """Return the number of compressed bytes read so far."""
         return self._file.tell()
 
     def damage(self, error: OSError, lines: int) -> str:
-        """Return a sentence on a damaged archive: the place, and how to get the lines before it.
+        """Return an error message for a damaged archive: where the damage is, and how to recover the lines before it.
 
-        ``error`` is the error that `read` raised after it had returned ``lines`` complete lines.
+        ``error`` is the error that `read` raised, and ``lines`` the number of complete lines that it had returned
+        before.
         """
         if not lines and _CUT_SHORT not in str(error):
             return (

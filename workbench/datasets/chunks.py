@@ -1,18 +1,17 @@
 """Fast parsing of logs: a chunk of a log's bytes becomes a table of rows and a table of rejected lines.
 
 Theory of operation
-    A file is cut at line ends (`chunks`), and decompressed before if it is an archive (`archives`). Lines of a chunk
-    that match the format's pattern go to `pyarrow.csv` at once; all other lines go to the format's parser. The pattern
-    is so strict that both readers give the same value, so the result does not depend on the reader. Rows are in the
-    order of their lines.
+    A file is decompressed if it is an archive (`archives`), and cut at line ends (`chunks`). `pyarrow.csv` reads all
+    lines of a chunk that match the format's pattern in one call; the format's parser reads the other lines. The pattern
+    is so strict that the parser would read the same values from a matching line. Rows are in the order of their lines.
 
-    If the lines in the place of a header are rows, the header is missing. They are then read as rows, or `check_header`
-    raises an error, as the format states.
+    If the first lines of a file, where the format expects a header, are valid rows, the header is missing. The format
+    states whether these lines are then read as rows, or whether `check_header` raises an error.
 
 Cost
-    Lines per second on one core, on the fast path: 1.5 to 2 million of the Intel Lab (8 fields, only numbers),
-    0.7 million of Mercator (15 fields, some texts, 7 checks). With the parser: about 0.1 million. Memory: about
-    ten times a chunk.
+    `pyarrow.csv` reads 1.5 to 2 million lines of the Intel Lab (8 fields, only numbers) per second on one core, and 0.7
+    million lines of Mercator (15 fields, some texts, 7 checks). The parser reads about 0.1 million lines per second. A
+    chunk takes about ten times its size in memory.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ import pyarrow.csv as csv
 from workbench.datasets.archives import Archive, codec_of
 from workbench.datasets.formats import TEXT, LineFormat, Parser
 from workbench.errors import DataError
+from workbench.locations import open_binary
 
 CHUNK_B = 8 << 20
 LONGEST_LINE_B = 256 << 20
@@ -58,9 +58,9 @@ class Chunk(NamedTuple):
 class Piece(NamedTuple):
     """A part of a file that ends at a line end.
 
-    ``start`` is its offset in bytes, ``first_line`` the number of its first line, and ``data`` its bytes. The data of
-    an archive are decompressed, and ``start`` is the offset in them. ``read_B`` is the number of bytes that were read
-    from the file for this piece.
+    ``start`` is its offset in bytes, ``first_line`` the number of its first line, and ``data`` its bytes. For an
+    archive, ``data`` is decompressed, and ``start`` is the offset in the decompressed content. ``read_B`` is the number
+    of bytes that were read from the file for this piece.
     """
 
     start: int
@@ -87,20 +87,23 @@ class _Rejected:
 def chunks(path: str | os.PathLike[str], size_B: int = CHUNK_B) -> Iterator[Piece]:
     """Yield a file in pieces of about ``size_B`` bytes, cut at line ends; an archive is decompressed.
 
-    Raises DataError if the file cannot be read. If an archive is damaged, the lines before the damaged place are
-    yielded first, and the error has their number.
+    Raises DataError if the file cannot be read. If an archive is damaged, the lines before the damage are yielded
+    first, and the error message has the number of these lines.
     """
     piece_start, line, incomplete_line, read_B = 0, 1, b"", 0
     file: BinaryIO | Archive | None = None
     try:
         codec = codec_of(path)
-        with open(path, "rb") if codec is None else Archive(path, codec) as file:
+        with open_binary(path) if codec is None else Archive(path, codec) as file:
             while block_bytes := file.read(size_B):
                 line_end = block_bytes.rfind(b"\n") + 1
                 if line_end == 0:
                     incomplete_line += block_bytes
                     if len(incomplete_line) > LONGEST_LINE_B:
-                        raise DataError(f"{Path(path).name}: line {line} is longer than {LONGEST_LINE_B >> 20} MB")
+                        raise DataError(
+                            f"{Path(path).name}: line {line} is longer than {LONGEST_LINE_B >> 20} MB; give a text "
+                            f"file with shorter lines"
+                        )
                     continue
                 whole_lines = incomplete_line + block_bytes[:line_end]
                 yield Piece(piece_start, line, whole_lines, file.tell() - read_B)
@@ -136,9 +139,10 @@ def check_header(path: str | os.PathLike[str], data: bytes, form: LineFormat) ->
 
 
 def _lacks_header(data: bytes, form: LineFormat) -> bool:
-    """Return whether all lines in the place of the header are rows; ``data`` is the beginning of a file.
+    """Return whether the header of a file is missing: its first lines, where the format has a header, are valid rows.
 
-    If all columns of the format are texts, any line is a row, so the result is False.
+    ``data`` is the beginning of the file. If all columns of the format are texts, a header would be a valid row too, so
+    the result is False.
     """
     header_lines = data.split(b"\n", form.header)[: form.header]
     if not header_lines or all(kind == TEXT for kind in form.columns.values()):
@@ -152,8 +156,8 @@ def _lacks_header(data: bytes, form: LineFormat) -> bool:
     return True
 
 
-def _count_header_lines(data: bytes, form: LineFormat, first_line: int) -> int:
-    """Return the number of header lines in ``data``, whose first line is the line ``first_line`` of the file."""
+def count_header_lines(data: bytes, form: LineFormat, first_line: int) -> int:
+    """Return the number of header lines in ``data``, a part of a file that begins at the line ``first_line``."""
     if first_line == 1 and form.has_optional_header and _lacks_header(data, form):
         return 0
     return max(0, form.header + 1 - first_line)
@@ -168,7 +172,7 @@ def read_chunk(data: bytes, form: LineFormat, parse: Parser, first_line: int = 1
     normalized_text = _normalize(data, form)
     lines = _split_lines(normalized_text)
     original_lines = lines if normalized_text == _end_last_line(data) else _split_lines(_end_last_line(data))
-    header_lines = _count_header_lines(data, form, first_line)
+    header_lines = count_header_lines(data, form, first_line)
     fast_parts, slow_indices = _parse_fast(lines, np.arange(header_lines, len(lines)), form)
     rejected = _Rejected()
     slow_part = _parse_lines(original_lines, slow_indices, form, parse, first_line, rejected)
@@ -184,8 +188,8 @@ def _parse_lines(
 ) -> Part:
     """Parse the lines with these ``indices`` one by one; return (indices of the valid lines, their rows).
 
-    Lines that ``parse`` cannot read are added to ``rejected``. ``first_line`` is the number of the first line in the
-    file. Blank lines are skipped.
+    ``original_lines`` are the lines as in the file; the first one is line ``first_line`` of the file. Lines that
+    ``parse`` cannot read are added to ``rejected``, with their line numbers in the file. Blank lines are skipped.
     """
     valid_indices, row_values = [], []
     for line_index in indices.tolist():
@@ -210,7 +214,7 @@ def _end_last_line(data: bytes) -> bytes:
 def _normalize(data: bytes, form: LineFormat) -> bytes:
     """Return ``data`` with tabs and no-break spaces replaced by blanks, and decimal commas by points.
 
-    A character is left unchanged if it separates the fields of this format, or can be part of a text in them. The
+    A character is not replaced if it separates the fields of this format, or if it can be part of a field's text. The
     result ends in a newline.
     """
     data = _end_last_line(data)
@@ -316,8 +320,10 @@ def _reject_broken(
 ) -> pa.Table:
     """Return the rows that meet all conditions of ``checks``, and add the lines of all other rows to ``rejected``.
 
-    ``checks`` is {reason: condition}. ``lines_of_rows`` has the index of each row's line in ``original_lines``. A
-    rejected line is counted under the first rule that it breaks, and its text lists all reasons.
+    ``checks`` is {reason: condition}. ``original_lines`` are the lines as in the file; the first one is line
+    ``first_line`` of the file. ``lines_of_rows`` has, for each row, the index of its line in ``original_lines``. The
+    entry of a rejected line has the rule (`rule_of`) of the first condition that the row does not meet, and the reasons
+    of all conditions that it does not meet.
     """
     is_broken = broken_rules(rows, checks)
     is_wrong = is_broken.any(axis=0)
@@ -335,18 +341,17 @@ def _reject_broken(
 
 
 def rule_of(reason: str) -> str:
-    """Return the rule under which rejected lines are counted: the ``reason`` with "…" in place of each {column}.
+    """Return the name under which lines with this ``reason`` are counted together, whatever values they have.
 
-    The reason "length {length_B}" gives the rule "length …".
+    Each {column} in the reason is replaced by "…": "length {length_B}" gives "length …".
     """
     return "".join(text + ("" if name is None else "…") for text, name, *_ in Formatter().parse(reason))
 
 
 def broken_rules(rows: pa.Table, checks: Mapping[str, str]) -> np.ndarray:
-    """Return which rows break which conditions, as a bool array (conditions, rows).
+    """Return a bool array (conditions, rows) that is True where a row breaks a condition.
 
-    ``checks`` is {reason: condition in SQL}. A condition that is NULL for a row, because a value is missing, counts as
-    broken.
+    ``checks`` is {reason: condition in SQL}. A condition counts as broken if it is NULL because a value is missing.
     """
     import duckdb
 

@@ -1,6 +1,6 @@
-"""Parsers of single fields of log lines: the definition of valid fields and their values.
+"""Parsers of log lines' fields: they define which fields are valid, and which values the fields have.
 
-Each function takes the bytes of a field and returns the value. It raises ValueError with a reason if the field is
+Most functions take the bytes of a field and return its value. They raise ValueError with a reason if the field is
 invalid.
 """
 
@@ -15,10 +15,11 @@ _DOTTED = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})_([0-9]{2})\.([0-9]{2})\
 
 
 def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
-    """Return ``count`` fields: join the groups of digits of the number that begins at field ``index``.
+    """Undo the splitting of a number such as "1 012" into two fields; return ``count`` fields.
 
-    The separator of fields has split this number: with ``index=1``, [b"7", b"1", b"012"] becomes [b"7", b"1012"].
-    Raises ValueError if the number of fields cannot be reduced to ``count`` in this way.
+    The blank between groups of three digits was taken for a separator. The groups from field ``index`` on are joined:
+    with ``count=2`` and ``index=1``, [b"7", b"1", b"012"] becomes [b"7", b"1012"]. Raises ValueError if joining such
+    groups does not give ``count`` fields.
     """
     excess_count = len(fields) - count
     if excess_count == 0:
@@ -53,7 +54,7 @@ def signed(field: bytes) -> int:
 
 
 def node(field: bytes) -> int:
-    """Return the field as the number of a node."""
+    """Return the field as the number of a node, from 0 to 2147483647."""
     number = whole(field)
     if number > 2**31 - 1:
         raise ValueError(f"{number} is not a node number; the largest is 2147483647")
@@ -69,7 +70,7 @@ def byte(field: bytes) -> int:
 
 
 def decimal(field: bytes) -> float:
-    """Return the field as a float; the field has a decimal point or comma."""
+    """Return the field as a float; its decimal separator may be a point or a comma."""
     if not _DECIMAL.fullmatch(field):
         raise ValueError(f"{field[:40]!r} is not a number")
     return float(field.replace(b",", b"."))

@@ -2,9 +2,9 @@
 
 Theory of operation
     A format's parser takes the fields of one line and returns a row's values, or raises ValueError with the reason why
-    the line is not a row. The parser defines the format. A format may also have a fast path: a pattern per field, so
-    strict that `pyarrow.csv` reads every matching line to the values that the parser returns. A line that does not
-    match may still be valid: the parser reads it (`chunks`).
+    the line is not a row. The parser defines the format. A format may also have a fast path: a pattern for each field.
+    The patterns are so strict that `pyarrow.csv` reads the same values as the parser from every line that matches. A
+    line that does not match may still be valid, so the parser reads it (`chunks`).
 
     `checks` apply to rows that can be read: {reason: condition that a good row meets}. Conditions are SQL over the
     columns; reasons may quote values of the row: {"length {length_B} of {sent_length_B}": "length_B = sent_length_B"}.
@@ -89,11 +89,12 @@ def eui64(column: str) -> Field:
 
 
 def word(column: str, between: str = "") -> Field:
-    """Return a field of printable ASCII that contains neither blanks nor ``between``, the separator of the line.
+    """Return the `Field` of a text of printable ASCII without blanks and without ``between``, the line's separator.
 
     If ``column`` is "", the field is read but not stored.
     """
-    allowed_characters = "".join(re.escape(chr(code)) for code in range(33, 127) if chr(code) != between)
+    printable_characters = map(chr, range(33, 127))
+    allowed_characters = "".join(re.escape(character) for character in printable_characters if character != between)
     return Field(column, f"[{allowed_characters}]{'*' if between else '+'}", TEXT)
 
 
@@ -105,12 +106,13 @@ def _as_read(table: pa.Table) -> pa.Table:
 class LineFormat:
     """A format of the lines of a log.
 
+    name        name of the format in messages
     columns     {name: type} of the rows
     parser      function that returns a new parser for a file; the parser converts a line's fields to a row's values
     form        a text that lists the fields of a line, for messages
     separator   the bytes between fields; None: blanks of all kinds
     header      number of header lines at the top of a file
-    has_optional_header  whether header lines that are rows are read as rows (True), or raise an error (False)
+    has_optional_header  whether a file may lack the header; if False, a file that begins with rows raises an error
     checks      {reason for rejecting a row: SQL condition that each good row meets}
     fast        the fields of lines that `pyarrow.csv` may parse, many at once; empty: the parser reads all lines
     finish      a function that converts a table read by `pyarrow.csv` to a table with ``columns``
@@ -140,8 +142,8 @@ class LineFormat:
     def has_text(self) -> bool:
         """True if any column contains text.
 
-        If so, a comma is not a decimal comma, as it may be part of a text. The byte A0 is not a no-break space
-        (Latin-1), as it may be part of a UTF-8 character.
+        If so, a comma is not read as a decimal comma, because it may be part of a text. The byte A0 is not read as a
+        no-break space (Latin-1), because it may be part of a UTF-8 character.
         """
         return TEXT in self.columns.values()
 
@@ -167,9 +169,9 @@ def _ulb_reading(fields: list[bytes]) -> tuple[float, ...]:
 
 
 def _ulb_neighbor(fields: list[bytes]) -> tuple[float, ...]:
-    time_ms, packet, packet_number, node, source, quality, rssi = read.join_groups(fields, 7, 2)
+    time_ms, packet, round_number, node, source, quality, rssi = read.join_groups(fields, 7, 2)
     logged_quality = read.byte(quality)
-    ids = (read.whole(packet), read.whole(packet_number), read.node(node), read.node(source))
+    ids = (read.whole(packet), read.whole(round_number), read.node(node), read.node(source))
     return (read.milliseconds(time_ms), *ids, _lqi(logged_quality), read.byte(rssi), _power_dBm(logged_quality))
 
 
@@ -218,7 +220,7 @@ def _intel_position() -> Parser:
 
 def _mercator_packet(fields: list[bytes]) -> tuple[Any, ...]:
     time, receiver, channel, length, rssi, crc, expected, transmitter, *sender_fields = read.exactly(fields, 15)
-    transaction, packet, sent, power, gap, sent_length, fill = sender_fields
+    transaction, packet, sent, power, gap, sent_length, fill_byte = sender_fields
     reception_values = (
         read.dotted_moment(time),
         read.eui64(receiver),
@@ -226,15 +228,17 @@ def _mercator_packet(fields: list[bytes]) -> tuple[Any, ...]:
         read.signed(rssi),
     )
     check_values = (read.whole(crc), read.whole(expected), read.eui64(transmitter))
-    plan = (*map(read.whole, (transaction, packet, sent)), read.signed(power), *map(read.whole, (gap, sent_length)))
-    return (*reception_values, *check_values, *plan, read.text(fill))
+    sender_values = (
+        *map(read.whole, (transaction, packet, sent)),
+        read.signed(power),
+        *map(read.whole, (gap, sent_length)),
+        read.text(fill_byte),
+    )
+    return (*reception_values, *check_values, *sender_values)
 
 
 def _since_1970_s(microseconds: pa.Array) -> pa.Array:
-    """Convert whole microseconds since 1970 to seconds.
-
-    A single division gives the same floats as `datetime.timestamp`.
-    """
+    """Convert whole microseconds since 1970 to seconds, with the same floats as `datetime.timestamp`."""
     return pc.divide(pc.cast(microseconds, FLOAT), 1e6)
 
 

@@ -1,7 +1,7 @@
 """Synthetic logs in the formats of real ones, for lessons and tests without a data set.
 
-They have the faults of real logs: foreign packets, wrong checksums, impossible counters, truncated lines, defective
-sensors. The arguments determine each file to the byte.
+The logs have the faults of real ones: foreign packets, wrong checksums, impossible counters, truncated lines, defective
+sensors. The same arguments give the same bytes.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def make_raw_log(
     channels: tuple[int, ...] = (11, 26),
     seed: int = 1,
 ) -> Path:
-    """Write the log that the tool Mercator would record in a network, a line for each received packet.
+    """Write the log that the tool Mercator would record in a network, a line for each received packet; return ``path``.
 
-    The arcs of ``topology`` have delivery ratios (``pdr``). On each channel, the nodes in turn send ``packets`` packets
-    each; all other nodes log the packets that they receive. On channels above 20, a further tenth of the packets is
-    lost. Returns ``path``.
+    Each arc of ``topology`` has a delivery ratio (``pdr``). On each channel, one node after the other sends ``packets``
+    packets, and the other nodes log those that they receive. On channels above 20, the delivery ratios are a tenth
+    lower. ``seed`` determines the losses and the faulty lines.
     """
     path = Path(path)
     path.write_text("\n".join([_RAW_HEADER, *_rows(topology, packets, channels, seed)]) + "\n", encoding="ascii")
@@ -47,7 +47,9 @@ def make_readings(
 ) -> Path:
     """Write readings of a field (`workbench.SensorField`) at the nodes' positions, in the Intel Lab's format.
 
-    Each line has date, time, epoch, mote, temperature, humidity, light and voltage. Returns ``path``.
+    For ``hours`` hours, each node of ``topology`` has a reading every ``every_s`` seconds. Each line has date, time,
+    epoch, mote, temperature (the field's value), humidity, light and voltage. ``seed`` determines the faulty lines.
+    Returns ``path``.
     """
     draw = draws.Stream(draws.make_key(seed, purposes.LOG, 1))
     positions_m = dict(topology.nodes(data="pos"))
@@ -83,10 +85,10 @@ def _row(
     draw: Any, at_s: float, receiver: int, channel: int, rssi_dBm: int, sender: int, transaction: int, packet: int,
     packets: int,
 ) -> str:  # fmt: skip
-    """Return the log line of a received packet; at random, a foreign or damaged packet takes its place.
+    """Return the log line of a received packet, or at random that of a foreign or damaged packet.
 
     ``draw``: the source of random numbers. ``at_s``: seconds since the beginning of the log. ``transaction``: number of
-    the sender's turn. ``packet``: number of the packet in this turn. ``packets``: number of packets in each turn.
+    the sender's turn. ``packet``: number of the packet in this turn. ``packets``: how many packets each turn has.
     """
     moment = f"{_BEGIN + timedelta(seconds=at_s):%Y-%m-%d_%H.%M.%S}"
     crc, expected, length_B, source, flaw_draw = 1, 1, _LENGTH_B, _eui64(sender), draw.uniform()

@@ -132,19 +132,19 @@ DATA_SETS = (
 
 
 def folder_candidates() -> list[Path]:
-    """Return the folders that are searched for data sets; new data sets belong in the first.
+    """Return the folders that are searched for data sets; new data sets belong in the first folder.
 
     The folders are ``$WORKBENCH_DATA`` if it is set, workbench/datasets below the platform's folder for user data, and
     the folder shared/datasets beside a checkout if it exists.
     """
     home_folder = Path(os.path.expanduser("~"))
     if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home_folder / "AppData" / "Local")
+        user_data_folder = Path(os.environ.get("LOCALAPPDATA") or home_folder / "AppData" / "Local")
     elif sys.platform == "darwin":
-        base = home_folder / "Library" / "Application Support"
+        user_data_folder = home_folder / "Library" / "Application Support"
     else:
-        base = Path(os.environ.get("XDG_DATA_HOME") or home_folder / ".local" / "share")
-    folders = [base / "workbench" / "datasets"]
+        user_data_folder = Path(os.environ.get("XDG_DATA_HOME") or home_folder / ".local" / "share")
+    folders = [user_data_folder / "workbench" / "datasets"]
     if os.environ.get("WORKBENCH_DATA"):
         folders.insert(0, Path(os.environ["WORKBENCH_DATA"]).expanduser())
     shared_folder = Path(__file__).resolve().parents[3] / "shared" / "datasets"
@@ -152,7 +152,7 @@ def folder_candidates() -> list[Path]:
 
 
 def named(name: str) -> DataSet:
-    """Return the known data set ``name``; the last part of a name is enough: "strasbourg" for "iotlab/strasbourg".
+    """Return the known data set ``name``; the part after "/" is enough: "strasbourg" for "iotlab/strasbourg".
 
     Raises DataError for an unknown name.
     """
@@ -168,9 +168,9 @@ def named(name: str) -> DataSet:
 def find(name: str, *roles: str) -> dict[str, Path]:
     """Return {role: path} of the files of a data set that are on this machine.
 
-    Raises DataError if a file of one of the requested ``roles`` is missing; without ``roles``, if all files are
-    missing. A file with another checksum than the known one is returned with a warning: it may be a newer version, or
-    your own.
+    ``roles``: roles of the files that must be present, such as "links". Raises DataError for an unknown ``name`` or
+    role, and if a file with one of ``roles`` is missing; without ``roles``, if no file of the data set is present. A
+    file with another checksum than the known one may be a newer version or your own; it is returned with a warning.
     """
     data_set = named(name)
     unknown_roles = [role for role in roles if role not in {file.role for file in data_set.files}]
@@ -199,7 +199,8 @@ def find(name: str, *roles: str) -> dict[str, Path]:
 def describe() -> "pd.DataFrame":
     """Return a table of the known data sets.
 
-    Columns: name, title, origin, licence, files, here (roles of the files on this machine), how (to get the files).
+    Columns: name, title, origin, licence, files, here, how. "here" lists the files that this machine has, by their
+    roles, such as "links"; "how" describes how to get the files.
     """
     import pandas as pd
 

@@ -31,13 +31,14 @@ def ulb_neighbors(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Load neighbor observations of the ULB library motes (N1.txt): ``node`` reports that it heard ``source``.
 
     Columns: time_s (Unix time of the report), packet (number of the packet within the report, from 0), round (one a
-    minute), node, source, lqi, rssi, power_dBm. A report takes up to nine packets of two neighbors.
+    minute), node, source, lqi, rssi, power_dBm. A report consists of up to nine packets. Each packet reports up to two
+    neighbors, and each reported neighbor is a row.
 
-    lqi is converted as the origin prescribes: 383 - x for a logged x above 128, else 128 - x; rssi is as logged. The
-    numbers show that the two fields are swapped. The field called LQI wraps around 0 as the CC2420's signed RSSI
-    register does, and is nearly the same in both directions of a link (correlation 0.97). The field called RSSI is a
-    CC2420 LQI of 65 to 108 plus the CRC flag, 128. So power_dBm interprets the field called LQI by the CC2420's
-    data sheet: 8 bits, signed, 45 above the received power in dBm.
+    lqi is converted as the publishers of the log prescribe: 383 - x for a logged x above 128, else 128 - x; rssi is as
+    logged. The logged numbers show that the log has swapped the two fields. The field called LQI wraps around 0 as the
+    CC2420's signed RSSI register does, and is nearly the same in both directions of a link (correlation 0.97). The
+    field called RSSI is a CC2420 LQI of 65 to 108 plus the CRC flag, 128. So power_dBm interprets the field called LQI
+    by the CC2420's data sheet: 8 bits, signed, 45 above the received power in dBm.
     """
     from workbench.datasets.formats import ULB_NEIGHBORS
 
@@ -48,8 +49,8 @@ def intel_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Load readings of the Intel Lab motes (data.txt).
 
     Columns: time_s (Unix time, the log's local time taken as UTC), epoch, node, temperature_C, humidity_pct,
-    light_lux, voltage_V. The log has many cut lines, and senseless values (122 °C) from motes with an empty
-    battery (below about 2.4 V). These are readings, so they stay (`workbench.pipelines.clean` removes them).
+    light_lux, voltage_V. The log has many cut lines, which are skipped. It has senseless values (122 °C) from motes
+    with an empty battery (below about 2.4 V), which stay (`workbench.pipelines.clean` removes them).
     """
     from workbench.datasets.formats import INTEL_READINGS
 
@@ -99,18 +100,21 @@ def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
 
 
 def links_from_neighbors(frame: pd.DataFrame, every_s: float | None = None) -> pd.DataFrame:
-    """Compute a table of links from neighbor observations; with ``every_s``, one for each interval of that length.
+    """Compute a table of links from neighbor observations: a row for each pair of transmitter and receiver.
 
-    ``frame`` is a table such as `ulb_neighbors` returns. It has the columns round, node (which reports) and source
-    (which the node heard), and optionally packet, lqi, rssi and power_dBm. Columns of the result: transmitter,
-    receiver, pdr, rounds (number of rounds counted), and the means of lqi, rssi and power_dBm of the received frames.
-    With ``every_s``, ``frame`` needs the column time_s, and the result has from_s, the begin of the interval. A round
-    belongs to the interval of its first observation. ``wb.link_trace`` takes such a table.
+    ``frame`` is a table such as `ulb_neighbors` returns. It has the columns round (number of the period in which every
+    node sends once), node (which reports) and source (which the node heard), and optionally packet, lqi, rssi and
+    power_dBm. Columns of the result: transmitter, receiver, pdr, rounds (number of rounds counted), and the means of
+    lqi, rssi and power_dBm of the received frames.
+
+    With ``every_s``, the result has a row for each pair and each interval of ``every_s`` seconds, and the further
+    column from_s, the beginning of the interval; ``wb.link_trace`` takes such a table. ``frame`` then needs the column
+    time_s. A round belongs to the interval of its first observation.
 
     Every mote sends once a round, so the delivery ratio pdr is counted, not estimated from the LQI. A round counts if
     the receiver's report is complete and any mote heard the transmitter. The pdr is the share of these rounds in which
-    the receiver heard the transmitter; it is 0 if the receiver never did. A report with a gap in its packet numbers was
-    lost in part and is not complete.
+    the receiver heard the transmitter; it is 0 if the receiver never heard it. A report with a gap in its packet
+    numbers was lost in part and is not complete.
     """
     required_columns = ("round", "node", "source")
     measures = [name for name in ("lqi", "rssi", "power_dBm") if name in frame.columns]
@@ -121,13 +125,13 @@ def links_from_neighbors(frame: pd.DataFrame, every_s: float | None = None) -> p
         )
     if every_s is not None:
         return _links_of_intervals(frame, every_s)
-    reports = _whole_reports(frame)
+    reports = _complete_reports(frame)
     sent_rounds = frame[["source", "round"]].drop_duplicates()
     trials = reports.merge(sent_rounds, on="round")
     trials = trials[trials["node"] != trials["source"]].groupby(["source", "node"]).size().rename("rounds")
     heard_frames = frame.merge(reports, on=["node", "round"]).drop_duplicates(["source", "node", "round"])
-    of_links = heard_frames.groupby(["source", "node"])
-    link_means = of_links[measures].mean().assign(count=of_links.size())
+    frames_by_link = heard_frames.groupby(["source", "node"])
+    link_means = frames_by_link[measures].mean().assign(count=frames_by_link.size())
     links = trials.to_frame().join(link_means).reset_index()
     links["pdr"] = (links["count"].fillna(0) / links["rounds"]).round(6)
     links = links.rename(columns={"source": "transmitter", "node": "receiver"})
@@ -135,10 +139,10 @@ def links_from_neighbors(frame: pd.DataFrame, every_s: float | None = None) -> p
 
 
 def _links_of_intervals(frame: pd.DataFrame, every_s: float) -> pd.DataFrame:
-    if not is_number(every_s) or not every_s > 0 or "time_s" not in frame.columns:
-        raise DataError(
-            f"every_s is {every_s!r:.40}; it must be a number of seconds above 0, and the observations need time_s."
-        )
+    if not is_number(every_s) or not every_s > 0:
+        raise DataError(f"every_s is {every_s!r:.40}; it must be a number of seconds above 0")
+    if "time_s" not in frame.columns:
+        raise DataError("the observations have no column time_s; links for intervals (every_s) need it")
     import pandas as pd
 
     begin_s = frame["time_s"].min()
@@ -149,10 +153,11 @@ def _links_of_intervals(frame: pd.DataFrame, every_s: float) -> pd.DataFrame:
     return joined[["transmitter", "receiver", "from_s", *joined.columns.drop(["transmitter", "receiver", "from_s"])]]
 
 
-def _whole_reports(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with node and round of each complete report, whose packet numbers run from 0 without a gap.
+def _complete_reports(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of the complete reports, with the columns node and round.
 
-    A report is the packets of a node in a round. If ``frame`` has no column packet, all reports count as complete.
+    A report is the packets of a node in a round; it is complete if their numbers run from 0 without a gap. If ``frame``
+    has no column packet, all reports count as complete.
     """
     if "packet" not in frame.columns:
         return frame[["node", "round"]].drop_duplicates()

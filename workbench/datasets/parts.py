@@ -37,7 +37,10 @@ class Tally:
         self.skipped += len(part.rejected)
 
     def check(self, path: str | os.PathLike[str], form: LineFormat) -> None:
-        """Raise DataError if fewer than one line in twenty is valid, because the file is then in another format."""
+        """Raise DataError if fewer than one line in twenty is valid, because the file is then in another format.
+
+        ``path`` and ``form``, the expected format, are for the message.
+        """
         if (self.lines - self.skipped) * 20 < max(self.lines, 1):
             example = f" ({self.first_skipped:.120})" if self.first_skipped else " (it is empty)"
             raise DataError(
@@ -46,10 +49,10 @@ class Tally:
 
 
 def parts_of(path: str | os.PathLike[str], form: LineFormat, tally: Tally) -> Iterator[tuple[int, Chunk]]:
-    """Yield (bytes read from the file, contents) of the chunks of a file, in order; count their lines in ``tally``.
+    """Yield (bytes read from the file, `Chunk`) for each chunk of a log file, in order; count the lines in ``tally``.
 
-    Raises DataError if the file cannot be read, or lacks the header of the format. Raises it after the last chunk if
-    the file is not in this format.
+    ``form`` is the format of the file. Raises DataError if the file cannot be read, or if it lacks the header that the
+    format needs. If fewer than one line in twenty has this format, DataError is raised after the last chunk.
     """
     for size_B, chunk in _read(path, form):
         tally.add(chunk)

@@ -6,13 +6,13 @@ Theory of operation
     application subscribe, unsubscribe and publish. Most steps of the clock are short, some are hours, and a few go
     back. Frames that the node sends are also passed back to it, as neighbors would.
 
-    The node must meet few conditions. It must not raise an error, and after a wake-up the next wake-up must be later.
-    Its memory, and the frames that it sends in one call, must be bounded. `Fuzzed` has the measurements of memory and
-    frames; the caller decides on the limits.
+    The test fails if the node raises an error, or if a wake-up does not set the next wake-up to a later time. The
+    node's memory, and the frames that it sends in one call, should be bounded: `Fuzzed` has the measurements of both,
+    and the caller decides on the limits.
 
 Cost
-    The cost of the node's own code, and some 30 µs a frame. Memory is measured `PARTS` times, by a walk through the
-    node's state.
+    The time of the node's own code, and some 30 µs a frame. Memory is measured `PARTS` times, by adding up the sizes of
+    all objects in the node's state.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Fuzzed(NamedTuple):
     drops          {reason: number of messages that the node dropped for this reason}
     most_frames    largest number of frames that the node sent in one call
     most_sent_B    largest number of bytes that the node sent in one call
-    memory_B       sizes of the node's own state in bytes, measured at equal intervals of the frames passed
+    memory_B       sizes of the node's own state in bytes, measured `PARTS` times, after equal numbers of frames
     """
 
     protocol: str
@@ -79,7 +79,7 @@ class Fuzzed(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The ratio of the node's largest state in the last quarter of the test to that in the second quarter.
+        """The largest size of the node's state in the last quarter of the test, divided by that in the second quarter.
 
         A ratio of about 1 means that the size of the state is bounded.
         """
@@ -94,8 +94,8 @@ def fuzz(
     """Test a node of ``protocol`` with ``frames`` random frames at random times; an equal ``seed`` repeats the test.
 
     ``progress`` is called regularly with the share of frames done, 0 to 1. Raises FuzzError if the node raises an
-    error, which becomes the cause of the FuzzError, or if the node does not set a later wake-up when it is woken.
-    Raises ParameterError for invalid arguments.
+    error, which becomes the cause of the FuzzError, or if a wake-up does not set the node's next wake-up to a later
+    time. Raises ParameterError for invalid arguments.
     """
     if not isinstance(protocol, Protocol):
         raise ParameterError(f"`protocol` is {protocol!r:.60}; it must be an instance of a protocol class")
@@ -127,7 +127,7 @@ class _Trial:
         # Drops are only counted. Other events are still created, as that may raise errors too.
         self.subscriptions: list[Any] = []
         self.now = self.frames = self.calls = self.most_frames = self.most_sent_B = 0
-        self.last: Frame | None = None
+        self.last_frame: Frame | None = None
         self.unicasts: deque[tuple[int, bytes]] = deque(maxlen=8)  # whose outcome is not reported yet
         self._call_node("start", self.node.start, 0)
         for neighbor in (1, 3, 5, 7):
@@ -139,7 +139,7 @@ class _Trial:
             self._advance_clock()
             action_draw = self.choose.random()
             if action_draw < 0.9:
-                self.last = frame = self.corpus.draw()
+                self.last_frame = frame = self.corpus.draw()
                 self.frames += 1
                 self._call_node("receive", self.node.receive, frame.data, frame.sender, self.now, frame.broadcast)
             else:
@@ -183,22 +183,22 @@ class _Trial:
                     f"{failure_text}: next_wake is {next_us} µs; it must be after the present, {self.now} µs"
                 )
 
-    def _perform_random_action(self, kind: float) -> None:
+    def _perform_random_action(self, action_draw: float) -> None:
         """Let the application subscribe, unsubscribe or publish, or report a link quality to the node.
 
-        ``kind`` is a random number in [0.9, 1) that selects the action.
+        ``action_draw`` is a random number in [0.9, 1) that selects the action.
         """
         choose, node = self.choose, self.node
-        if kind < 0.94:
+        if action_draw < 0.94:
             self._call_node("publish", node.publish, parse(choose.choice(_PUBLICATION_TEXTS)), self.now)
-        elif kind < 0.96 or not self.subscriptions:
+        elif action_draw < 0.96 or not self.subscriptions:
             expires_s = choose.choice((None, 1.0, 600.0))
             if len(self.subscriptions) == _MOST_SUBSCRIPTIONS:
                 self._call_node("unsubscribe", node.unsubscribe, self.subscriptions.pop(0), self.now)
             constraints = parse(choose.choice(_SUBSCRIPTION_TEXTS))
             subscription = self._call_node("subscribe", node.subscribe, constraints, self.now, expires_s)
             self.subscriptions += [] if subscription is None else [subscription]
-        elif kind < 0.98:
+        elif action_draw < 0.98:
             subscription = self.subscriptions.pop(choose.randrange(len(self.subscriptions)))
             self._call_node("unsubscribe", node.unsubscribe, subscription, self.now)
         else:
@@ -208,7 +208,8 @@ class _Trial:
     def _call_node(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
         """Call a method of the node and return its result; measure and store the frames that the node sends.
 
-        ``name`` is the method's name in error messages. Raises FuzzError if the method raises an unexpected error.
+        ``name`` is the method's name in error messages. Returns None if the node refuses a call that it may refuse,
+        such as `subscribe`. Raises FuzzError if the method raises any other error.
         """
         self.calls += 1
         try:
@@ -234,13 +235,17 @@ class _Trial:
         return result
 
     def _describe_failure(self, name: str) -> str:
-        frame = f"; the last frame came from {self.last.sender}: {self.last.data.hex()}" if self.last else ""
-        repetition = f"fuzz(..., seed={self.seed}) repeats this{frame}"
+        frame = self.last_frame
+        frame_text = f"; the last frame came from {frame.sender}: {frame.data.hex()}" if frame else ""
+        repetition = f"fuzz(..., seed={self.seed}) repeats this{frame_text}"
         return f"a node of {self.name} failed in {name}() after {self.frames:,} frames ({repetition})"
 
 
 def harvest(protocol: Protocol, seed: int) -> list[Frame]:
-    """Run the protocol several times in a small network with an outage; return all frames that nodes sent."""
+    """Run the protocol several times in a small network, and return all sent frames. During each run a node fails once.
+
+    Raises ParameterError if no frame is sent.
+    """
     corpus_frames = []
     for run_index in range(_HARVESTS):
         sinks, source_nodes = ((0, 5), (8, 3)) if run_index % 2 else ((_MIDDLE, 0), (2, 7))
@@ -261,7 +266,7 @@ def harvest(protocol: Protocol, seed: int) -> list[Frame]:
 
 
 def state_B(node: Node) -> int:
-    """Return the size in bytes of a node's own state: all objects it refers to, except settings, classes and code."""
+    """Return the size in bytes of a node and all objects to which it refers, except its settings, classes and code."""
     seen_ids = {id(node.settings), id(node.settings.settings) if isinstance(node.settings, Protocol) else 0}
     pending_objects: deque[Any] = deque([node])
     total_B = 0

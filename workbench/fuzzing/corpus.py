@@ -1,11 +1,12 @@
-"""A corpus of frames to test a node with: harvested frames of real runs, and mutations of them, for any protocol.
+"""A corpus of frames with which the nodes of any protocol are tested: frames of real runs, and mutations of them.
 
 Theory of operation
-    Frames are *harvested* from small runs of the protocol. Each frame that is drawn is left unchanged, *renumbered* or
-    *damaged*. Renumbering puts other numbers into fields of the frame. The protocol's dissector (`frame` of its class)
-    locates the fields. The result is well-formed, but has contents that do not occur in a run. Damaging changes, cuts,
-    inserts, repeats or splices bytes. If a frame ends with its checksum (CRC-32), every second damaged frame gets a
-    correct checksum, because a node drops a frame with a wrong checksum unread.
+    Frames are *harvested* from small runs of the protocol. A frame is chosen at random, and returned unchanged,
+    *renumbered* or *damaged*. A renumbered frame has other numbers in some of its fields, which the protocol's
+    dissector locates (`frame` of its class). It is well-formed, but has contents that do not occur in a run. In a
+    damaged frame, bytes are changed, removed, inserted, repeated, or replaced by bytes of another frame. If a frame
+    ends with its checksum (CRC-32), every second damaged copy gets a correct checksum, because a node drops a frame
+    with a wrong one unread.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class MutatedCorpus:
             self._frames[self._choose.randrange(MOST_FRAMES)] = frame
 
     def draw(self) -> Frame:
-        """Draw a stored frame; return it unchanged, with other numbers in its fields, or damaged."""
+        """Choose a stored frame at random; return it unchanged, with other numbers in its fields, or damaged."""
         choose = self._choose
         frame = choose.choice(self._frames)
         data = frame.data
@@ -76,7 +77,7 @@ class MutatedCorpus:
         return self._update_checksum(frame.data, data, always=True)
 
     def _find_number_fields(self, frame: Frame) -> list[tuple[int, int]]:
-        """Return the byte range [first, end) of each field of the frame that is short enough for a number."""
+        """Return the byte range [first, end) of each field of the frame that is short enough to be a number."""
         cache_key = frame.data, frame.broadcast
         if cache_key not in self._numbers:
             if len(self._numbers) > 2 * MOST_FRAMES:

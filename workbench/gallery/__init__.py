@@ -24,10 +24,10 @@ from workbench.suggestion import meant
 class Model(NamedTuple):
     """A scenario of the gallery.
 
-    title       a few words
+    title       a few words for its button
     question    the question that the scenario answers
-    scenario    the scenario, with the protocol of interest
-    beside      a second protocol on the same workload, for comparison; None without one
+    scenario    the scenario, with the protocol that the question is about
+    beside      a second protocol to run on the same workload, for comparison; or None
     """
 
     title: str
@@ -44,7 +44,7 @@ def _files() -> dict[str, str]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the models, in the order of presentation."""
+    """Return the names of the models, as `model` accepts them, in the order of presentation."""
     return tuple(_files())
 
 

@@ -1,14 +1,14 @@
-"""Movements of nodes: mobility models, tracks, and files of other programs.
+"""Movements of nodes: mobility models, tracks, and movement files of other programs.
 
     models     Waypoints, RandomWaypoint, GaussMarkov      values that give each node a track
-               MODELS, from_dict                           the models by the names that JSON files use
+               MODELS, from_dict                           model classes by their names in JSON; a model from JSON
     tracks     Track, positions                            a path, and the positions of a node at given times
     files      read_bonnmotion, write_bonnmotion,          movements of BonnMotion,
                read_ns2, read_cooja                        ns-2 and Cooja
 
 Theory of operation
-    A model is a value, as a topology's recipe is: it can be written to JSON and read back. ``model.track(node, ...)``
-    computes the path of a node, piecewise linear in time, and ``model.tracks(nodes, ...)`` those of many nodes at once.
+    A model is a value that can be written to JSON and read back. ``model.track(node, ...)`` computes the path of a
+    node, piecewise linear in time, and ``model.tracks(nodes, ...)`` the paths of many nodes at once.
     Random numbers are hashes of the seed and the node, so a track is the same on every machine, and does not depend on
     other nodes. Random models start in their stationary distribution; `workbench.mobility.models` explains how.
 

@@ -1,10 +1,11 @@
 """Files with movements: BonnMotion, ns-2 and Cooja.
 
-Each reader returns {node: `Waypoints`}. Times are rounded to 1 µs and positions to 0.1 mm. The first waypoint of each
-node is at time 0, so a path does not depend on the topology in which the node is used.
+Each reader returns {node: `Waypoints`}. Times are rounded to 1 µs and positions to 0.1 mm. If the first waypoint of a
+node is later than time 0, a waypoint with the same position is added at time 0. So the node's position in the topology
+has no effect.
 
-Every reader accepts any bytes: a file that does not follow its format raises a DataError with the file's name, the line
-and the form that the line must have. A file may have 100 MB, decompressed, and a million waypoints.
+A file that does not follow its format raises a DataError with the file's name, the line and the form that the line must
+have. A file may have at most 100 MB, decompressed, and a million waypoints.
 
 Reference
     N. Aschenbruck et al.: BonnMotion: a mobility scenario generation and analysis tool, SIMUTools 2010;
@@ -43,13 +44,14 @@ class _Line(NamedTuple):
 
 
 def read_bonnmotion(path: str | os.PathLike[str], nodes: Sequence[int] | None = None) -> dict[int, Waypoints]:
-    """Return {node: path} of a file of BonnMotion, plain or compressed (``.movements.gz``).
+    """Return {node: path} from a file of BonnMotion, plain or compressed (``.movements.gz``).
 
     Each line has the waypoints of a node, "time x y time x y ...", in s and m. Blank lines and lines that begin with
-    "#" are omitted. ``nodes`` has the node of each line; by default the lines are numbered from 0. Before its first
-    waypoint a node is at the first waypoint, as in BonnMotion. Files with a third coordinate are not supported.
+    "#" are omitted. ``nodes`` lists the node of each line; by default the nodes are 0, 1, 2, ... A node is at its first
+    waypoint from time 0 on, as in BonnMotion. Files with a third coordinate are not supported.
 
-    Raises DataError for another file, and ParameterError for ``nodes`` that are not distinct or not as many as lines.
+    Raises DataError for a file in another format, and ParameterError unless ``nodes`` has a different node for each
+    line.
     """
     file_name, text = _read_text(path)
     lines = list(_lines(file_name, text))
@@ -63,7 +65,7 @@ def read_bonnmotion(path: str | os.PathLike[str], nodes: Sequence[int] | None = 
                 f"{line.location}: {len(numbers)} numbers; a line must have a multiple of 3, time, x and y for each "
                 "waypoint."
             )
-        remaining_count = _subtract(len(numbers) // 3, remaining_count, file_name)
+        remaining_count = _subtract_waypoints(len(numbers) // 3, remaining_count, file_name)
         values = [_parse(line, number) for number in numbers]
         points = list(zip(values[::3], values[1::3], values[2::3], strict=True))
         waypoints_of_node[node] = _make_waypoints(line.location, _merge_equal(points))
@@ -96,17 +98,18 @@ def write_bonnmotion(path: str | os.PathLike[str], tracks: Mapping[int, Track | 
 
 
 def read_ns2(path: str | os.PathLike[str]) -> dict[int, Waypoints]:
-    """Return {node: path} of a movement file of ns-2, as the program ``setdest``, BonnMotion and SUMO write it.
+    """Return {node: path} from a movement file of ns-2, as the program ``setdest``, BonnMotion and SUMO write it.
 
         $node_(0) set X_ 1.0                          the position at the start; Y_ likewise; Z_ is ignored
         $ns_ at 2.0 "$node_(0) setdest 5.0 6.0 1.5"   go straight to (5, 6) with 1.5 m/s; with 0 m/s: stop
         $ns_ at 9.0 "$node_(0) set X_ 7.0"            jump to another x
 
-    Commands take effect in the order of their times. A ``setdest`` before the former destination is reached starts
-    from the node's position at that time, rounded to 0.1 mm. A jump takes the last microsecond before its time.
+    Commands take effect in the order of their times. A ``setdest`` for a node that has not yet reached its previous
+    destination starts from the node's position at that time, rounded to 0.1 mm. A jump takes the last microsecond
+    before its time.
     Comments (#), commands of ``$god_`` and assignments to variables of Tcl are ignored.
 
-    Raises DataError for another line, and for a node without ``X_`` or ``Y_`` at the start.
+    Raises DataError for a line in another form, and for a node without ``X_`` or ``Y_`` at the start.
     """
     file_name, text = _read_text(path)
     starts: dict[int, list[float | None]] = {}
@@ -116,7 +119,7 @@ def read_ns2(path: str | os.PathLike[str]) -> dict[int, Waypoints]:
         command = _parse_ns2(line)
         if command is None:
             continue
-        count = _subtract(1, count, file_name)
+        count = _subtract_waypoints(1, count, file_name)
         start = starts.setdefault(command.node, [None, None])
         if command.time_us is None:
             start[command.axis] = command.values[0]
@@ -137,16 +140,17 @@ def read_ns2(path: str | os.PathLike[str]) -> dict[int, Waypoints]:
 
 
 def read_cooja(path: str | os.PathLike[str]) -> dict[int, Waypoints]:
-    """Return {node: path} of a file for Cooja's plug-in Mobility (``positions.dat``).
+    """Return {node: path} from a file for Cooja's plug-in Mobility (``positions.dat``).
 
     Each line has "node time x y", in s and m. Nodes are numbered from 0 in the order of Cooja's motes. Lines that begin
     with "#" are ignored. A node's times must not descend; of several lines with the same time the last counts.
 
-    In Cooja a node jumps at the time of each line, and stands still until its next. The path has the same position at
-    each microsecond: the node moves during the microsecond before the time of a line. Before its first line it is at
-    the position of the first line. After the last line of the file Cooja begins again; the path ends there.
+    In Cooja a node jumps at the time of each of its lines, and stands still in between. The path gives the same
+    positions at all whole microseconds: a jump is a move during the microsecond before the time of the line. Before the
+    time of its first line, a node is at the position in this line. After the last line of the file, Cooja begins again
+    with the first; in the path, the node stays at its last position.
 
-    Raises DataError for another file.
+    Raises DataError for a file in another format.
     """
     file_name, text = _read_text(path)
     points_of_node: dict[int, list[_Point]] = {}
@@ -155,7 +159,7 @@ def read_cooja(path: str | os.PathLike[str]) -> dict[int, Waypoints]:
         cells = line.text.split()
         if len(cells) != 4 or not re.fullmatch("[0-9]{1,10}", cells[0]) or int(cells[0]) > LARGEST_NODE:
             raise DataError(f"{line.location}: {line.text!r:.60}; a line must be 'node time_s x_m y_m'.")
-        count = _subtract(2, count, file_name)
+        count = _subtract_waypoints(2, count, file_name)
         time_us, position_m = _parse_time_us(line, cells[1]), _parse_position(line, cells[2:])
         points = points_of_node.setdefault(int(cells[0]), [])
         if not points:
@@ -187,10 +191,12 @@ def _read_text(path: Any) -> tuple[str, str]:
             with gzip.open(path) as file:
                 content = file.read(LARGEST_FILE_B + 1)
         if len(content) > LARGEST_FILE_B:
-            raise DataError(f"{file_name} has more than {LARGEST_FILE_B / 1e6:g} MB of text; divide it by nodes.")
+            raise DataError(
+                f"{file_name} has more than {LARGEST_FILE_B / 1e6:g} MB of text; split it into files with fewer nodes."
+            )
         return file_name, content.decode("utf-8-sig")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{file_name} is not a complete file of gzip ({error}).") from error
+        raise DataError(f"{file_name} is not a complete gzip file ({error}); copy it again.") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}); give the path of a movement file.") from error
     except UnicodeDecodeError as error:
@@ -216,7 +222,7 @@ def _lines(file_name: str, text: str) -> Iterator[_Line]:
 
 
 def _parse(line: _Line, text: str) -> float:
-    """Return a number of a line. Raises DataError for other text, and for NaN, infinity and underscores."""
+    """Return ``text``, a part of ``line``, as a number. Raises DataError for NaN, infinity and any other text."""
     try:
         number = math.nan if "_" in text else float(text)
     except ValueError:
@@ -227,7 +233,7 @@ def _parse(line: _Line, text: str) -> float:
 
 
 def _parse_time_us(line: _Line, text: str) -> int:
-    """Return a time of a line, in µs."""
+    """Return ``text``, a time in s in ``line``, in µs. Raises DataError unless it is from 0 to LONGEST_S."""
     time_s = _parse(line, text)
     if not 0 <= time_s <= LONGEST_S:
         raise DataError(f"{line.location}: the time is {text:.60} s; it must be from 0 to {LONGEST_S:g} s.")
@@ -235,7 +241,10 @@ def _parse_time_us(line: _Line, text: str) -> int:
 
 
 def _parse_position(line: _Line, cells: Sequence[str]) -> tuple[float, float]:
-    """Return the position (x, y) in m of the two ``cells`` of a line, rounded to 0.1 mm."""
+    """Return the position (x, y) in m from two ``cells`` of a line, rounded to 0.1 mm.
+
+    Raises DataError for a coordinate that is not a number, or out of range.
+    """
     x_m, y_m = (_parse(line, cell) for cell in cells)
     if max(abs(x_m), abs(y_m)) > LARGEST_COORDINATE_M:
         raise DataError(
@@ -250,10 +259,15 @@ def _round_m(coordinate_m: float) -> float:
     return round(coordinate_m * 1e4) / 1e4
 
 
-def _subtract(count: int, remaining_count: int, file_name: str) -> int:
-    """Return the number of waypoints that a file may still have after ``count`` more. Raises DataError below 0."""
+def _subtract_waypoints(count: int, remaining_count: int, file_name: str) -> int:
+    """Return how many more waypoints a file may have after ``count`` waypoints have been read.
+
+    ``remaining_count``: how many it could have before these. Raises DataError if ``count`` exceeds ``remaining_count``.
+    """
     if count > remaining_count:
-        raise DataError(f"{file_name} has more than {MOST_WAYPOINTS:,} waypoints; divide it by nodes.")
+        raise DataError(
+            f"{file_name} has more than {MOST_WAYPOINTS:,} waypoints; split it into files with fewer nodes."
+        )
     return remaining_count - count
 
 
@@ -263,7 +277,10 @@ def _check_not_empty(waypoints_of_node: Mapping[int, object], file_name: str, fo
 
 
 def _make_waypoints(location: str, points: Sequence[tuple[float, float, float]]) -> Waypoints:
-    """Return a path through ``points`` that begins at time 0. ``location`` is named in messages."""
+    """Return a path through ``points``, (time_s, x_m, y_m), that begins at time 0 at the first point.
+
+    Raises DataError, which names the ``location``, for points that are not a path.
+    """
     try:
         waypoints = Waypoints(tuple(points))
         first_s, x_m, y_m = waypoints.points[0]
@@ -276,7 +293,10 @@ def _make_waypoints(location: str, points: Sequence[tuple[float, float, float]])
 
 
 def _check_nodes(nodes: Sequence[int] | None, line_count: int, file_name: str) -> list[int]:
-    """Return the node of each line: ``nodes`` after a check, or by default 0, 1, ..."""
+    """Return the node of each line: ``nodes``, checked, or 0, 1, ... if ``nodes`` is None.
+
+    Raises ParameterError unless ``nodes`` has a different node for each of the ``line_count`` lines.
+    """
     if nodes is None:
         return list(range(line_count))
     node_numbers = [whole("nodes: a node", node, 0, LARGEST_NODE) for node in nodes]
@@ -289,12 +309,12 @@ def _check_nodes(nodes: Sequence[int] | None, line_count: int, file_name: str) -
 
 
 def _merge_equal(points: list[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
-    """Return ``points`` without those that repeat the point before them, which BonnMotion allows."""
+    """Return ``points`` without each point that equals the point before it; BonnMotion allows such repetitions."""
     return [point for index, point in enumerate(points) if index == 0 or point != points[index - 1]]
 
 
 def _format_track(track: Track) -> str:
-    """Return the vertices of a track as "time x y ..." with 6 decimals of a second and 4 of a meter, or fewer."""
+    """Return the vertices of a track as "time x y ...": times in s with up to 6 decimals, x and y in m with up to 4."""
     positions_m = round_positions(track.positions_m).tolist()
     return " ".join(
         f"{_format_us(time_us)} {x_m!r} {y_m!r}"
@@ -311,7 +331,7 @@ def _format_us(time_us: int) -> str:
 
 
 class _Command(NamedTuple):
-    """A command of an ns-2 file: a node's position at the start (without a time), its destination, or a jump."""
+    """A command of an ns-2 file: a node's position at the start (``time_us`` is None), its destination, or a jump."""
 
     node: int
     time_us: int | None
@@ -383,13 +403,17 @@ def _follow(x_m: float, y_m: float, commands: list[_Command], location: str) -> 
 
 
 def _stop(points: list[_Point], time_us: int) -> None:
-    """End a path at the node's position at ``time_us``, which is not before the last waypoint but one."""
-    last = points[-1]
-    if last.time_us > time_us:  # The node is on its way.
+    """Make a path end at ``time_us``, at the position that the node has then.
+
+    If the last waypoint is later, the node is still moving, and its present position replaces this waypoint. If the
+    last waypoint is earlier, the node has arrived, and the path is continued to ``time_us`` at the same position.
+    """
+    last_point = points[-1]
+    if last_point.time_us > time_us:
         points.pop()
-        last = _interpolate(points[-1], last, time_us)
+        last_point = _interpolate(points[-1], last_point, time_us)
     if points[-1].time_us < time_us:
-        points.append(last._replace(time_us=time_us))
+        points.append(last_point._replace(time_us=time_us))
 
 
 def _interpolate(start: _Point, end: _Point, time_us: int) -> _Point:
@@ -400,7 +424,11 @@ def _interpolate(start: _Point, end: _Point, time_us: int) -> _Point:
 
 
 def _go(points: list[_Point], x_m: float, y_m: float, speed_m_s: float) -> None:
-    """Append the waypoint of a straight trip from the last one to (x_m, y_m); if the trip is too long, of its part."""
+    """Append a waypoint to a path: the destination (x_m, y_m) of a straight trip from the last waypoint in ``points``.
+
+    If the trip would end later than LONGEST_S, the position at that time is appended instead. Nothing is appended if
+    the speed or the distance is 0.
+    """
     start = points[-1]
     distance_m = math.sqrt((x_m - start.x_m) ** 2 + (y_m - start.y_m) ** 2)
     if speed_m_s == 0 or distance_m == 0:
@@ -416,12 +444,15 @@ def _go(points: list[_Point], x_m: float, y_m: float, speed_m_s: float) -> None:
 
 
 def _jump(points: list[_Point], time_us: int, position_m: tuple[float, float]) -> None:
-    """Let a node stand still until a microsecond before ``time_us``, and be at ``position_m`` at ``time_us``."""
-    last = points[-1]
-    if last.time_us == time_us:
+    """Append a jump to a path: the node stands still until a microsecond before ``time_us``.
+
+    At ``time_us`` it is at ``position_m``. ``points``: the path's waypoints so far.
+    """
+    last_point = points[-1]
+    if last_point.time_us == time_us:
         points.pop()
-        if points and points[-1].time_us < time_us - 1 and last[1:] != position_m:
-            points.append(last._replace(time_us=time_us - 1))
-    elif last.time_us < time_us - 1 and last[1:] != position_m:
-        points.append(last._replace(time_us=time_us - 1))
+        if points and points[-1].time_us < time_us - 1 and last_point[1:] != position_m:
+            points.append(last_point._replace(time_us=time_us - 1))
+    elif last_point.time_us < time_us - 1 and last_point[1:] != position_m:
+        points.append(last_point._replace(time_us=time_us - 1))
     points.append(_Point(time_us, *position_m))

@@ -14,8 +14,9 @@ Theory of operation
 
 Reproducibility
     Additions, multiplications, divisions and square roots of IEEE 754 are the same on every machine; logarithms, sines
-    and cosines may differ in their last bit. So a result of the latter is rounded before it reaches a track: a speed to
-    1 µm/s, a shift of a step to 0.1 mm. Differences in last bits then hardly ever have an effect, and never add up.
+    and cosines may differ in their last bit. Values computed from logarithms, sines or cosines are therefore rounded
+    before they enter a track: speeds to 1 µm/s, the shift in a step to 0.1 mm. After rounding, differences in last bits
+    hardly ever have an effect, and never add up.
 """
 
 import math
@@ -61,7 +62,7 @@ Model = TypeVar("Model", bound="MobilityModel")
 
 @checked
 class MobilityModel:
-    """A rule by which nodes move, as a value: the base class of `Waypoints`, `RandomWaypoint` and `GaussMarkov`."""
+    """A rule by which nodes move: the base class of `Waypoints`, `RandomWaypoint` and `GaussMarkov`."""
 
     kind: ClassVar[str]  # the name of the model in JSON
 
@@ -87,10 +88,10 @@ class MobilityModel:
         duration_s: float,
         seed: int,
     ) -> list[Track]:
-        """Return the track of each of the ``nodes``, in their order; all are computed in one call over arrays.
+        """Return the tracks of several nodes, in the order of ``nodes``; faster than a call of `track` for each node.
 
-        ``places_m`` has the position (x, y) of each node in m. The other arguments are those of `track`, which returns
-        the same numbers. Raises ParameterError for an invalid argument.
+        ``places_m`` has the position (x, y) of each node in m. The other arguments are those of `track`, and each track
+        equals the result of `track` for this node. Raises ParameterError for an invalid argument.
         """
         node_numbers = [whole("node", node, 0, LARGEST_NODE) for node in nodes]
         places = [coordinates(place) for place in places_m]
@@ -153,12 +154,13 @@ def _parameter_names(model: Any) -> list[str]:
 @checked
 @dataclass(frozen=True, repr=False)
 class Waypoints(MobilityModel):
-    """A path through given points: a node passes each at its time, in a straight line with constant speed between two.
+    """A path through given points: a node is at each point at a given time, and moves straight from point to point.
 
-    ``points`` is a sequence of (time_s, x_m, y_m) with ascending times from 0 to 1e9 s. Two points at the same position
-    are a pause. The node's place in the topology is a further waypoint at time 0, unless the first time is 0. After the
-    last point the node stands still. Times are rounded to 1 µs, positions to 0.1 mm. Raises ParameterError for points
-    without three finite numbers, and for times that do not ascend by a microsecond at least.
+    ``points`` is a sequence of (time_s, x_m, y_m) with ascending times from 0 to 1e9 s. The speed between two points is
+    constant; two successive points at the same position are a pause. If the first time is not 0, the node starts at its
+    place in the topology at time 0. After the last point the node stands still. Times are rounded to 1 µs, positions to
+    0.1 mm. Raises ParameterError for points without three finite numbers, and for times that do not ascend by at least
+    a microsecond.
 
     >>> Waypoints([(0, 0, 0), (10, 5, 0), (20, 5, 0)]).track(3, (1, 1), (9, 9), 30, seed=1).times_us.tolist()
     [0, 10000000, 20000000]
@@ -175,8 +177,8 @@ class Waypoints(MobilityModel):
         if len(descents):
             earlier_s, later_s = points[descents[0] : descents[0] + 2, 0].tolist()
             raise ParameterError(
-                f"Waypoints: point {descents[0] + 1} has time {later_s} s after {earlier_s} s; times must ascend, by a "
-                "microsecond at least."
+                f"Waypoints: point {descents[0] + 1} is at {later_s} s, and the point before at {earlier_s} s; "
+                "times must ascend, by a microsecond at least."
             )
         rounded_points = np.column_stack((times_us / 1e6, round_positions(points[:, 1:])))
         object.__setattr__(self, "points", tuple(map(tuple, rounded_points.tolist())))
@@ -211,9 +213,9 @@ def _check_points(points: Any) -> np.ndarray:
     except TypeError:
         rows = []
     if not 1 <= len(rows) <= MOST_WAYPOINTS:
-        given = f"has {len(rows):,} points" if len(rows) else f"is {points!r:.60}"
+        fault = f"has {len(rows):,} points" if len(rows) else f"is {points!r:.60}"
         raise ParameterError(
-            f"Waypoints: points {given}; it must be a list of 1 to {MOST_WAYPOINTS:,} points (time_s, x_m, y_m)."
+            f"Waypoints: points {fault}; it must be a list of 1 to {MOST_WAYPOINTS:,} points (time_s, x_m, y_m)."
         )
     are_plain = {type(value) for row in rows for value in row} <= {float, int}
     for index, row in enumerate(rows):
@@ -341,8 +343,8 @@ class RandomWaypoint(MobilityModel):
 
     def _mean_slowness(self) -> float:
         """Return the mean of 1 / speed, in s/m."""
-        spread = self.fastest_m_s - self.slowest_m_s
-        return math.log1p(spread / self.slowest_m_s) / spread if spread > 0 else 1 / self.slowest_m_s
+        range_m_s = self.fastest_m_s - self.slowest_m_s
+        return math.log1p(range_m_s / self.slowest_m_s) / range_m_s if range_m_s > 0 else 1 / self.slowest_m_s
 
     def _draw_group(
         self,
@@ -353,11 +355,11 @@ class RandomWaypoint(MobilityModel):
         trip_count: int,
         seed: int,
     ) -> Iterable[Track]:
-        """Return the tracks of some nodes (n,).
+        """Return the tracks of the nodes with the numbers ``nodes`` (n,), at least up to ``duration_us``.
 
         area_m        width and height of the area in m
         mean_trip_s   mean duration of a trip in s
-        trip_count    number of trips of each node that are drawn at first
+        trip_count    number of trips that are drawn for each node; doubled until all tracks are long enough
         """
         pause_us = int(to_us(self.pause_s))
         start_m, first_m, arrival_us, departure_us = self._draw_start(
@@ -382,10 +384,11 @@ class RandomWaypoint(MobilityModel):
     def _draw_start(
         self, keys: np.ndarray, area_m: np.ndarray, mean_trip_s: float, pause_us: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Draw the state of nodes at time 0 from the stationary distribution.
+        """Return random states of nodes at time 0, distributed as in the stationary distribution.
 
-        Returns their positions (n, 2), the first points to which they go (n, 2), and their arrivals (n,) and departures
-        (n,) there, in µs. A node that pauses has arrived at its position.
+        The result is four arrays: the nodes' positions (n, 2) in m, the points (n, 2) in m to which they go first, and
+        their arrival times and departure times (n,) at these points in µs. A node that starts with a pause is already
+        at its first point.
         """
         ends_m = _draw_long_trips(keys, area_m)
         shares = uniforms(keys, _SHARE)
@@ -407,7 +410,10 @@ class RandomWaypoint(MobilityModel):
 
 
 def _draw_long_trips(keys: np.ndarray, area_m: np.ndarray) -> np.ndarray:
-    """Draw the ends (n, 2, 2) of a trip for each key, with a density in proportion to the trip's length in m."""
+    """Return a random trip for each key; the probability density of a trip is in proportion to its length.
+
+    The result is the trips' ends (n, 2, 2): for each key, the two points (x, y) in m.
+    """
     ends_m = np.zeros((len(keys), 2, 2))
     diagonal_m = math.sqrt(float(area_m[0] * area_m[0] + area_m[1] * area_m[1]))
     undecided = np.arange(len(keys))
@@ -434,7 +440,7 @@ def _mean_distance_m(width_m: float, height_m: float) -> float:
 
 
 def _distances_m(start_m: np.ndarray, end_m: np.ndarray) -> np.ndarray:
-    """Return the distances (...) between points (..., 2), by operations that are the same on every machine."""
+    """Return the distances (...) between points (..., 2); they have the same bits on every machine."""
     difference_m = end_m - start_m
     return np.sqrt(difference_m[..., 0] * difference_m[..., 0] + difference_m[..., 1] * difference_m[..., 1])
 
@@ -475,11 +481,11 @@ class GaussMarkov(MobilityModel):
         once. A negative speed moves a node backwards; it is rare if speed_sigma_m_s is at most a third of mean_m_s.
 
     Edges
-        The area has mirrors at its edges. The path of a node outside is reflected into the area, and with it the node's
+        The edges of the area act as mirrors. Where a path would leave the area, it is reflected, and so are the node's
         direction and its mean direction. Camp, Boleng and Davies steer nodes away from the edges instead. Reflection
         was chosen because it has a stationary distribution in closed form: the position is uniform in the area, the
-        mean direction uniform, and speed and direction are normal around their means. They do not depend on each other.
-        The state at time 0 is drawn from this distribution, so a run needs no warm-up.
+        mean direction is uniform, and the deviations of speed and direction from their means are normal. All four are
+        independent. The state at time 0 is drawn from this distribution, so a run needs no warm-up.
 
     Limits
         A track has a vertex for each step. A node that is reflected during a step moves straight from its position
@@ -535,9 +541,9 @@ class GaussMarkov(MobilityModel):
         ]
 
     def _draw_paths(self, nodes: np.ndarray, area: tuple[int, ...], step_count: int, seed: int) -> np.ndarray:
-        """Return the positions (n, step_count + 1, 2) of nodes (n,) in m before each step and after the last.
+        """Return the positions (n, step_count + 1, 2) of ``nodes`` (n,) in m, before each step and after the last step.
 
-        ``area`` is (width, height) in steps of 0.1 mm.
+        ``area`` is (width, height) in units of 0.1 mm.
         """
         starts = uniforms(_keys(seed, _START, nodes)[:, None], np.arange(3))
         deviations = self._draw_deviations(_keys(seed, _STEPS, nodes), step_count)
@@ -553,20 +559,24 @@ class GaussMarkov(MobilityModel):
         return paths_m
 
     def _draw_deviations(self, keys: np.ndarray, step_count: int) -> np.ndarray:
-        """Return a standard Gauss-Markov process for each of two quantities and each key, (step_count, 2, n)."""
+        """Return the deviations of speed and direction from their means, in standard deviations, (step_count, 2, n).
+
+        Index 0 of the second axis is the speed, index 1 the direction. For each key, both are independent Gauss-Markov
+        processes with mean 0 and standard deviation 1.
+        """
         counters = np.arange(2 * step_count, dtype=np.uint64)
         numbers = uniforms(keys[None], counters[:, None]).reshape(step_count, 2, len(keys))
         # Box and Muller make two normal random numbers of two uniform ones.
         radius, angle = np.sqrt(-2.0 * np.log(1.0 - numbers[:, 0])), 2.0 * np.pi * numbers[:, 1]
-        process = np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1)
+        deviations = np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1)
         innovation = math.sqrt(1.0 - self.memory * self.memory)
         for step in range(1, step_count):
-            process[step] = self.memory * process[step - 1] + innovation * process[step]
-        return process
+            deviations[step] = self.memory * deviations[step - 1] + innovation * deviations[step]
+        return deviations
 
 
 def _reflect(path: np.ndarray, size: int) -> np.ndarray:
-    """Return the coordinates in [0, size] to which mirrors at 0 and ``size`` reflect the coordinates of ``path``."""
+    """Return the coordinates of ``path`` after reflection at mirrors at 0 and ``size``: they are in [0, size]."""
     if size == 0:
         return np.zeros_like(path)
     folded = path % (2 * size)
@@ -577,7 +587,7 @@ def _reflect(path: np.ndarray, size: int) -> np.ndarray:
 
 
 def _check_area_and_seed(model: Any) -> None:
-    """Check ``width_m``, ``height_m`` and ``seed`` of a random model; round the sides to 0.1 mm."""
+    """Check ``width_m``, ``height_m`` and ``seed`` of a random model; round width and height to 0.1 mm."""
     for name in ("width_m", "height_m"):
         side_m = getattr(model, name)
         if side_m is not None:
@@ -590,9 +600,9 @@ def _check_area_and_seed(model: Any) -> None:
 
 
 def _choose_area(model: Any, extent_m: tuple[float, float]) -> tuple[float, float]:
-    """Return (width, height) in m of the area of a random model: its own sides, and those of ``extent_m`` otherwise.
+    """Return (width, height) in m of a random model's area; ``extent_m`` replaces a width or height that is None.
 
-    Raises ParameterError if both sides are too short to move.
+    Raises ParameterError if width and height are both below 0.1 m.
     """
     own_sides_m = (model.width_m, model.height_m)
     width_m, height_m = (
@@ -614,19 +624,20 @@ def _keys(seed: int, stream: int, nodes: np.ndarray) -> np.ndarray:
 
 
 def _split(times_us: np.ndarray, points_m: np.ndarray, duration_us: int) -> list[Track]:
-    """Return the tracks of nodes with vertices at ``times_us`` (n, k) and ``points_m`` (n, k, 2).
+    """Return n tracks, each with up to k vertices from its row of ``times_us`` (n, k) and ``points_m`` (n, k, 2).
 
-    A vertex with the time of the one before it is left out. The last vertex is the first at ``duration_us`` or later.
+    A vertex is left out if the vertex before it has the same time. A track ends with its first vertex at
+    ``duration_us`` or later.
     """
     is_vertex = np.ones(times_us.shape, dtype=bool)
     is_vertex[:, 1:] = (times_us[:, 1:] > times_us[:, :-1]) & (times_us[:, :-1] < duration_us)
     ends = np.cumsum(is_vertex.sum(axis=1)).tolist()
-    all_us, all_m = _freeze(times_us[is_vertex]), _freeze(points_m[is_vertex])
-    return [Track(all_us[start:end], all_m[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+    vertices_us, vertices_m = _freeze(times_us[is_vertex]), _freeze(points_m[is_vertex])
+    return [Track(vertices_us[start:end], vertices_m[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _freeze(array: np.ndarray) -> np.ndarray:
-    """Return ``array`` after making it read-only: several tracks may share it."""
+    """Make ``array`` read-only, because several tracks may share it, and return it."""
     array.flags.writeable = False
     return array
 

@@ -1,7 +1,7 @@
 """Tracks: the paths of nodes that move, piecewise linear in time.
 
-A track is the only result of a mobility model and of a movement file. Times are whole microseconds, as in a trace.
-Positions are multiples of 0.1 mm, as in a topology, so a node that stands still is where its topology places it.
+Every mobility model and every movement file gives tracks. Times are whole microseconds, as in a trace. Positions are
+multiples of 0.1 mm, as in a topology, so that a node that never moves is exactly at its position in the topology.
 
 Reproducibility
     A position is computed by one subtraction, one multiplication, one division and one addition of IEEE 754, each

@@ -6,11 +6,15 @@
     scenario.run(on=wb.motes.virtual(kind="c"))             motes in C, each a process on this machine
     scenario.run(on=wb.motes.virtual(kind={3: "c", 5: "cortex-m3"}))    motes for nodes 3 and 5; others are simulated
     scenario.run(on=wb.motes.boards(["/dev/ttyUSB0", ...])) boards, assigned to the nodes in ascending order
+    scenario.run(on=wb.motes.boards("bench.json"))          boards of a bench file, recognized at any port
+    links = wb.motes.boards("bench.json").measure()         the links between these boards, for wb.topology.from_links
 
 A virtual mote runs a mote's program on this machine: the program of hardware/mote on the MicroPython interpreter, or
 the program of hardware/c as a process or on an emulated Cortex-M3. The host commands it over a loopback socket, with
 the messages that it sends to a board. Virtual motes have no radio of their own. The host transmits the frames of motes
 without a radio, and those of simulated nodes, over the topology's links.
+
+`compare_with_simulator` puts a run on motes beside the simulator's runs of the same scenario, as tables.
 
 Within a ``with`` block, virtual motes keep running between runs. Motes that were killed, or whose program has ended,
 are restarted for the next run.
@@ -25,10 +29,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import LinkError, ParameterError, ScenarioError
-from workbench.keywords import answer_for, checked
+from workbench.keywords import checked, hand_out
 from workbench.motes import in_c, port, rack
 from workbench.motes.in_c import footprint as footprint
 from workbench.motes.mote import Mote
@@ -37,6 +41,12 @@ from workbench.motes.program import program_files
 from workbench.motes.rack import Memory, Rack, log_crash
 from workbench.motes.session import protocol_on_a_mote
 from workbench.suggestion import meant
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+    from workbench.sim.radio import Radio
 
 __all__ = ["KINDS", "Boards", "Motes", "VirtualMotes", "boards", "footprint", "listing", "missing", "virtual"]
 
@@ -50,8 +60,8 @@ class Motes:
     """The base class of motes on which scenarios run, one run at a time: `VirtualMotes` or `Boards`.
 
     ``speed`` is the factor by which the run's clock is faster than real time. With ``lockstep`` the simulator sets the
-    motes' clocks. ``radio`` has settings for the motes' own radios. ``kinds`` is {node: kind of its mote}, for the
-    nodes whose kind is known before the host connects to their motes.
+    motes' clocks. ``radio`` has settings for the motes' own radios. ``kinds`` is {node: kind of its mote}. It
+    lacks nodes on boards, because the host learns the kind of a board when it connects to it.
     """
 
     kinds: Mapping[int, str] = {}
@@ -62,9 +72,9 @@ class Motes:
     _take_lock = threading.Lock()
 
     def take(self, scenario: Any, run: Any) -> dict[int, str]:
-        """Reserve the motes for a run and start them; return {node: URL of its mote's line}.
+        """Reserve the motes for ``run``, and start those that ``scenario`` needs.
 
-        Raises LinkError if another run has reserved them.
+        Return {node: URL of its mote's serial line}. Raises LinkError if another run has reserved the motes.
         """
         with self._take_lock:
             if self._current_run is not None:
@@ -85,7 +95,7 @@ class Motes:
                 self._current_run = None
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Start the motes that a scenario needs; return {node: URL of its mote's line}."""
+        """Start the motes that a scenario needs; return {node: URL of its mote's serial line}."""
         raise NotImplementedError
 
     def end(self) -> None:
@@ -94,9 +104,8 @@ class Motes:
     def play(self, scenario: Any, progress: Callable[[float], None] | None = None) -> Any:
         """Run a scenario on these motes; return a `LiveRun`, which is still in progress.
 
-        With ``lockstep``, when the simulator sets the motes' clocks, return the finished `Run` instead.
-
-        Raises ScenarioError if the scenario's protocol cannot run on motes.
+        With ``lockstep``, return the finished `Run` instead. ``progress`` is called with the elapsed share of the run's
+        duration, 0 to 1. Raises ScenarioError if the scenario's protocol cannot run on motes.
         """
         protocol_on_a_mote(scenario.protocol)  # before any mote is started
         _refuse_reinforcements(scenario)
@@ -116,6 +125,62 @@ class Motes:
         finally:
             self.give_back(lockstep_run)
 
+    def measure(
+        self,
+        topology: nx.DiGraph | None = None,
+        duration_s: float = 60.0,
+        interval_s: float | None = None,
+        size_B: int = 32,
+        radio: Radio | None = None,
+        seed: int = 1,
+        progress: Callable[[float], None] | None = None,
+    ) -> pd.DataFrame:
+        """Measure the links between these motes by probes; return a table with a row for each direction of each link.
+
+        ``wb.topology.from_links`` makes a network from the table. Each mote broadcasts probes, paced by Trickle (RFC
+        6206), and counts the probes that it receives from its neighbors.
+
+        topology    the network whose links are measured. Virtual motes require it; the host simulates its links. None:
+                    all links between the boards, which must have radios
+        duration_s  1 to 86400. An interrupt (Ctrl-C, or Stop in a notebook) ends the measurement early, and the table
+                    has the probes until then
+        interval_s  Trickle's longest interval: the time between two probes of a mote. None: 0.5 s, or longer if there
+                    are more than 30 motes, so that a serial line of 115,200 baud carries all reports
+        size_B      size of a probe, 9 to 200 bytes. Long frames are lost more often, so choose the size of your frames
+        radio       the simulated channel of motes without a radio; None: `Radio` with its defaults
+        seed        seed of the probes' random times, and of the simulated channel
+        progress    a function that is called with the elapsed share of the duration, 0 to 1
+
+        Columns of the table
+
+        transmitter, receiver           nodes
+        pdr                             packet delivery ratio of the link: heard / sent
+        pdr_low, pdr_high               95 % interval of pdr (Wilson). Losses in bursts make it too narrow
+        heard, sent                     numbers of received and of sent probes, counted only while both motes are known
+                                        to work, see `measuring`
+        rssi_dBm, _min, _max            mean, smallest and largest RSSI of the probes heard; NaN if it is not measured
+
+        ``table.attrs["notes"]`` lists problems; each is a warning, too. ``table.attrs["is_stopped"]`` is True after an
+        interrupt.
+
+        Raises LinkError if a mote is missing or cannot measure links, ParameterError for invalid arguments.
+        """
+        from workbench.motes.measuring import measure
+
+        if topology is not None and not hasattr(topology, "edges"):
+            raise ParameterError(f"`topology` is {topology!r:.60}; it must be a network, such as wb.topology.line(3)")
+        network = self._network_to_measure(topology)
+        return measure(self, network, duration_s, interval_s, size_B, radio, seed, progress)
+
+    def _network_to_measure(self, topology: nx.DiGraph | None) -> nx.DiGraph | list[int]:
+        """Return the network whose links are measured, or a list of nodes to measure the links between all of them.
+
+        This base class returns ``topology``, and raises ParameterError if it is None.
+        """
+        if topology is None:
+            raise ParameterError("`topology` is missing; pass the network whose simulated links these motes measure")
+        return topology
+
 
 class VirtualMotes(Motes):
     """Virtual motes on this machine, one for each node of the scenario; see `virtual`."""
@@ -133,9 +198,9 @@ class VirtualMotes(Motes):
         return f"VirtualMotes(speed={self.speed:g}, lockstep={self.lockstep}, kind={self.kind!r})"
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Start the scenario's motes; return {node: URL of its mote's line}.
+        """Start the scenario's motes; return {node: URL of its mote's serial line}.
 
-        Motes that run the same program are reused.
+        Motes that still run after an earlier run are reused if they have the same program.
         """
         self.kinds = kinds_of(self.kind, sorted(scenario.topology.nodes))
         try:
@@ -145,6 +210,16 @@ class VirtualMotes(Motes):
             self.close()
             raise
         return dict(sorted(urls.items()))
+
+    def _network_to_measure(self, topology: nx.DiGraph | None) -> nx.DiGraph | list[int]:
+        network = super()._network_to_measure(topology)
+        for node, kind in kinds_of(self.kind, sorted(network)).items():
+            if kind in (C, CORTEX_M3):
+                raise LinkError(
+                    f"node {node}: a mote of the kind {kind!r} cannot measure links, as the program in C sends no "
+                    'probes; use the kind "micropython" or "simulated"'
+                )
+        return network
 
     def _nodes_of(self, *kinds: str) -> tuple[int, ...]:
         return tuple(node for node, kind in self.kinds.items() if kind in kinds)
@@ -185,7 +260,10 @@ class VirtualMotes(Motes):
         return {node: process.line_url(self.lockstep) for node, process in self._processes.items()}
 
     def program_of(self, node: int) -> Path:
-        """Return the path of the program of a node's mote in C. Raises LinkError if the node has no such mote."""
+        """Return the path of the compiled C program that a node's mote runs.
+
+        Raises LinkError if the mote is not in C.
+        """
         if node not in self._compiled:
             raise LinkError(f"node {node} has no mote in C; give it the kind 'c' or 'cortex-m3'")
         return self._compiled[node]
@@ -211,7 +289,7 @@ class VirtualMotes(Motes):
             self._running_rack().kill(self._rack_index(node))
 
     def restart(self, node: int) -> None:
-        """Restore a mote's power; it begins with empty memory."""
+        """Restore the power of a node's mote; it starts with empty memory."""
         if self._is_process(node):
             self._processes[node].restart()
         else:
@@ -220,14 +298,16 @@ class VirtualMotes(Motes):
     def memory(self) -> Memory:
         """Return the bytes of memory that each mote uses, and the resident size of the MicroPython motes' process.
 
-        A MicroPython mote's memory in use is its heap, and a C process's is its variables. A Cortex-M3's is its
-        variables and the deepest stack so far. The value of a mote in C is None during a run, because the run uses the
-        line over which the mote would be queried.
+        The memory in use is the heap of a MicroPython mote, the variables of a C process, and the variables and deepest
+        stack so far of a Cortex-M3. For motes in C it is None during a run, because the run occupies the line on which
+        the host would request it.
         """
         rss_B, heaps = self._running_rack().memory() if self._rack_nodes or not self._processes else (0, {})
         allocated_B: dict[int, int | None] = {self._rack_nodes[index]: used_B for index, used_B in heaps.items()}
         for node, process in self._processes.items():
-            allocated_B[node] = _ask_memory(process.url) if self._current_run is None and process.is_running else None
+            allocated_B[node] = (
+                _request_memory(process.url) if self._current_run is None and process.is_running else None
+            )
         return Memory(rss_B, dict(sorted(allocated_B.items())))
 
     def _report_rack_crash(self, index: int, traceback: str) -> None:
@@ -267,8 +347,8 @@ class VirtualMotes(Motes):
 def _longest_body(scenario: Any) -> int:
     """Return the largest size, in bytes, of a message from the host to a mote that runs the C program.
 
-    It is LONG_BODY if ``scenario`` has attribute keys that the user registered, long workload items or long protocol
-    settings. Otherwise it is SHORT_BODY.
+    The result is 2048 (LONG_BODY) if ``scenario`` has attribute keys that the user registered, long workload items or
+    long protocol settings, otherwise 1024 (SHORT_BODY).
     """
     items = [(getattr(item, "payload", b""), str(getattr(item, "what", ""))) for item in scenario.workload]
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in items)
@@ -298,7 +378,7 @@ def _most_subscriptions(scenario: Any) -> int:
     return max(counts.values(), default=0)
 
 
-def _ask_memory(url: str) -> int | None:
+def _request_memory(url: str) -> int | None:
     """Return the bytes of memory that a mote uses, or None if it does not answer. No run may be using the mote."""
     with suppress(LinkError), Mote(url) as mote:
         return mote.allocated_B()
@@ -308,28 +388,56 @@ def _ask_memory(url: str) -> int | None:
 class Boards(Motes):
     """Boards, each connected by a serial line or a socket; see `boards`."""
 
-    def __init__(self, urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> None:
-        self.urls = dict(urls) if isinstance(urls, Mapping) else list(urls)
+    def __init__(
+        self, urls: str | Path | Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None
+    ) -> None:
+        self.bench = Path(urls) if isinstance(urls, (str, Path)) else None
+        self.urls: dict[int, str] | list[str] = []
+        if not isinstance(urls, (str, Path)):
+            self.urls = dict(urls) if isinstance(urls, Mapping) else list(urls)
         self.radio = dict(radio or {})
+        self.kinds = {}
 
     def __repr__(self) -> str:
-        return f"Boards({self.urls!r})"
+        return f"Boards({self.urls!r})" if self.bench is None else f"Boards({str(self.bench)!r})"
 
     def start(self, scenario: Any) -> dict[int, str]:
         """Return {node: URL of its board}. Raises LinkError if the URLs do not cover the scenario's nodes.
 
         If the URLs were given as a list, the list must have as many URLs as the scenario has nodes. A mapping
-        {node: URL} must contain each node.
+        {node: URL} must contain each node. Nodes whose URL is "simulated" are left out of the result. The boards of a
+        bench file must be connected.
         """
         nodes = sorted(scenario.topology.nodes)
+        if self.bench is not None:
+            from workbench.motes.bench.ports import find_ports
+
+            return find_ports(self.bench, nodes)
         if isinstance(self.urls, dict):
             nodes_without_url = [node for node in nodes if node not in self.urls]
             if nodes_without_url:
                 raise LinkError(f"node {nodes_without_url[0]} has no mote; give a URL for each of {len(nodes)} nodes")
-            return {node: self.urls[node] for node in nodes}
+            self.kinds = {node: SIMULATED for node in nodes if self.urls[node] == SIMULATED}
+            return {node: self.urls[node] for node in nodes if node not in self.kinds}
         if len(self.urls) != len(nodes):
             raise LinkError(f"`urls` has {len(self.urls)} entries for {len(nodes)} nodes; give one for each")
         return dict(zip(nodes, self.urls, strict=True))
+
+    def _network_to_measure(self, topology: nx.DiGraph | None) -> nx.DiGraph | list[int]:
+        if topology is not None:
+            return topology
+        if self.bench is not None:
+            from workbench.motes.bench.bench_file import read_bench
+
+            return [entry["node"] for entry in read_bench(self.bench).boards]
+        if not isinstance(self.urls, dict):
+            return list(range(len(self.urls)))
+        for node, url in self.urls.items():
+            if url == SIMULATED:
+                raise LinkError(
+                    f"node {node} is simulated, so its links cannot be measured; leave it out, or pass `topology`"
+                )
+        return list(self.urls)
 
 
 @checked
@@ -380,12 +488,16 @@ def missing(kind: str) -> str | None:
 
 
 @checked
-def boards(urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> Boards:
+def boards(urls: str | Path | Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> Boards:
     """Return boards on which a scenario can run.
 
-    ``urls`` is a list of URLs for the nodes in ascending order, or a mapping {node: URL}. `workbench.motes.port` lists
-    the forms of URLs. ``radio`` has settings for the boards' own radios, as their driver in hardware/mote defines them.
-    A board accepts frames only over the topology's links.
+    ``urls`` is the path of a bench file, which `workbench motes name` writes; or a list of URLs for the nodes in
+    ascending order, or a mapping {node: URL}. `workbench.motes.port` lists the forms of URLs. In a mapping, "simulated"
+    in place of a URL lets the host simulate the node, and its links to the boards. At the start of each run, the boards
+    of a bench file are searched at all serial ports.
+
+    ``radio`` has settings for the boards' own radios, as their driver in hardware/mote defines them. A board accepts
+    frames only over the topology's links.
     """
     return Boards(urls, radio)
 
@@ -395,4 +507,5 @@ def listing() -> list[tuple[str, str]]:
     return port.serial_ports()
 
 
-answer_for(__name__)
+# Loaded at its first use, with pandas and the simulator.
+__getattr__ = hand_out(__name__, {"compare_with_simulator": "beside"})

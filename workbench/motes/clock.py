@@ -35,9 +35,9 @@ class Clock:
         self._readings: deque[Reading] = deque(maxlen=_MOST_READINGS)
 
     def add(self, asked_us: float, answered_us: float, mote_us: int) -> None:
-        """Add a reading ``mote_us`` of the mote's clock.
+        """Add a reading of the mote's clock: ``mote_us``.
 
-        ``asked_us`` and ``answered_us`` are the host's times of request and answer.
+        ``asked_us`` and ``answered_us`` are the host's times of the request and of the answer, in µs.
         """
         self._readings.append(Reading((asked_us + answered_us) / 2, mote_us, (answered_us - asked_us) / 2))
 

@@ -28,7 +28,10 @@ _ZERO = b"\0"
 
 
 def encode(body):
-    """Return the frame of a body, including the zero bytes around it. Raises EncodeError if the body is too long."""
+    """Return the frame of a message body, including the zero bytes around it.
+
+    Raises EncodeError if the body is too long.
+    """
     if len(body) > LONGEST_BODY:
         raise EncodeError("a body of %d bytes is too long for a frame; the limit is %d" % (len(body), LONGEST_BODY))
     return _ZERO + _stuff(bytes(body) + struct.pack("<I", crc32(body))) + _ZERO
@@ -62,7 +65,7 @@ def _unstuff(data):
 
 
 def decode(frame):
-    """Return the body in a frame. Raises DecodeError if the frame is damaged.
+    """Return the message body in a frame. Raises DecodeError if the frame is damaged.
 
     ``frame`` is the bytes between the two zero bytes that enclose the frame on the line.
     """
@@ -110,7 +113,7 @@ class Deframer:
             return None
         try:
             if too_long:
-                raise DecodeError("a frame is too long")
+                raise DecodeError("a frame is too long: its body has more than %d bytes" % LONGEST_BODY)
             return decode(frame)
         except DecodeError:
             self.spoilt += 1

@@ -99,8 +99,8 @@ def program(
     longest_body    largest size in bytes of a message from the host
     stack_B         stack of a Cortex-M3 image in bytes; None: the size that the program needs
     nodes           number of nodes of the network
-    subscriptions   largest number of subscriptions at a node during the run, which is used as the limit if the protocol
-                    does not define a limit
+    subscriptions   largest number of subscriptions at a node during the run; the list of subscriptions gets this size
+                    if its default size is smaller and the protocol does not define a size
 
     Raises ScenarioError if the protocol has no program in C, LinkError if a tool is missing or the compiler fails.
     """
@@ -145,7 +145,7 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
         options += [f"-Wl,--defsym=STACK_B={stack_B}", f"-Wl,--defsym=STACK_GUARD_B={STACK_GUARD_B}"]
         linker_scripts = [f"-T{board / 'mps2_an385.ld'}"]
     compiler = "gcc" if kind == C else _ARM
-    program_path = _cache() / f"{kind}-{_digest(compiler, options, folders)}"
+    program_path = _find_cache_folder() / f"{kind}-{_digest(compiler, options, folders)}"
     if not program_path.exists():
         include_options = [f"-I{path}" for path in folders]
         source_paths = [str(path) for source_folder in folders for path in sorted(source_folder.glob("*.c"))]
@@ -153,7 +153,7 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
     return program_path
 
 
-def _cache() -> Path:
+def _find_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "motes")
 
 

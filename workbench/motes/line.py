@@ -63,7 +63,7 @@ class Answer(NamedTuple):
     number       the result of the command; `workbench.motes.messages` defines it for each command, under ANSWER
     next_wake    time of the node's next timer in µs, or None if no timer is set
     time_us      the time of the mote's clock in µs
-    text         the text of the message: "" for a success
+    text         always "": only the answer to a command that failed has a text
     """
 
     number: int
@@ -215,7 +215,10 @@ class MoteLine:
             self._port.close()
 
     def _listen(self) -> None:
-        """Read the line once and process the bytes. Detect a silent mote, and greet a lost mote."""
+        """Read the line once and process the bytes. Detect a silent mote, and greet a lost mote.
+
+        Raises LinkError if the line of a lost mote is silent for so long that it must be reopened.
+        """
         assert self._port is not None
         data = self._port.read()
         if data:
@@ -328,7 +331,10 @@ class MoteLine:
                 self._report("lost", str(error))
 
     def _reopen(self) -> None:
-        """Reopen the line and send a greeting; retry until both succeed or the line is closed."""
+        """Reopen the line and send a greeting; retry until both succeed or the line is closed.
+
+        If the mote has never answered a greeting, give up at once.
+        """
         assert self._port is not None
         self._port.close()
         if self.greeting is None:

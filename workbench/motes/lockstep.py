@@ -54,7 +54,7 @@ class LockstepNode(Node):
         self.reports: list[str] = []
 
     def take(self, kind: str, value: Any) -> None:
-        """Store a message from the mote, for the method call that waits for the mote's answer.
+        """Store a message from the mote while a method waits for the mote's answer.
 
         ``kind`` is "send" for a frame to transmit, or "event" for an event to record. ``value`` is the frame or the
         event's fields. The thread that reads the mote's line calls this method.
@@ -119,11 +119,14 @@ class LockstepNode(Node):
         self._call(now, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def wake(self, now: int) -> None:
-        """Make the mote fire its timers that are due at ``now``."""
+        """Make the mote fire its timers that are due at ``now`` µs."""
         self._call(now, messages.WAKE)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Send the mote the delivery ratios from (``inbound``) and to (``outbound``) a neighbor, at ``now`` µs."""
+        """Send the mote the delivery ratios of two arcs: from a neighbor (``inbound``) and to it (``outbound``).
+
+        ``now`` is the simulator's time in µs.
+        """
         self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
@@ -155,7 +158,10 @@ def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] 
         all_nodes = [nodes.get(node.address, node) for node in engine.make_nodes(scenario)]
 
         def make_again(i: int, boot: int) -> Node:
-            """Return node ``i`` for its start after a crash; configuring its mote again erases the mote's memory."""
+            """Return a new object for node ``i``, which starts after a crash; ``boot`` is the number of earlier starts.
+
+            If the node is on a mote, the start configures the mote again, which erases the mote's memory.
+            """
             address = all_nodes[i].address
             if address not in urls:
                 return engine.make_node(scenario, i, boot)

@@ -6,7 +6,7 @@ Theory of operation
     token. The mote executes a command, sends the resulting events and frames, and then answers with that token. A
     command with token 0 gets no answer. Later events are sent when they happen.
 
-    All hosts on a line receive everything that the mote sends, so the mote repeats the session and never the secret.
+    All hosts on a line receive everything that the mote sends, so the mote sends the session and never the secret.
     While the mote is in use, only the host that chose the secret can command it or greet it again. The mote answers a
     command with another secret by REFUSED and reports it to its own host. This REFUSED has session 0, because commands
     contain no session. If a mote that is not in use accepts another host, READY contains that host's session; the first
@@ -43,8 +43,8 @@ Layout (little-endian; the first byte is the message type)
     REFUSED        magic "WB", version u8, session u32, reason u8
     ANSWER         token u16, success u8, number i64, next wake i64 (µs, -1: none), time u64 (µs), text: the error. The
                    number is the command's result: of SUBSCRIBE the subscription's number, of PUBLISH the reading's
-                   sequence number, of PING the bytes of memory in use, otherwise 0. If a mote in C was compiled with a
-                   wrong size, the text ends in the size's name, and the number is the right size
+                   sequence number, of PING the bytes in use, of CONFIGURE the earlier starts, otherwise 0. If a mote
+                   in C was compiled with an unfit size, the text ends in the size's name, and the number is that size
     EVENT          time u64 (µs), kind u8 (see EVENTS), peer i32, origin i32, sequence i64, value i64,
                    size u16 (B), length of the message's name u8, that name, IS_TEXT or IS_ATTRIBUTES u8, text or
                    attributes
@@ -106,10 +106,22 @@ EVENTS = (contract.Originated, contract.Held, contract.Forwarded, contract.Deliv
 FIRST_OF_PROTOCOL = 32
 # A subscription began or ended; a reading was published; the mote's own radio sent or received a frame; another host
 # greeted a mote in use or commanded it ("contested"); bytes on the line were not a message ("noise"); the mote reports
-# a problem as a text ("told"); its radio received frames of another run ("foreign"). The values of "contested", "noise"
-# and "foreign" count their occurrences so far.
+# a problem as a text ("told"); its radio received frames of another run ("foreign") or had a fault ("radio_fault"). The
+# values of "contested", "noise", "foreign" and "radio_fault" count their occurrences so far. The value of "received" is
+# the frame's RSSI in dBm, or 0 if the radio does not measure it.
 FIRST_OWN_EVENT = 128
-OWN_EVENTS = ("subscribed", "unsubscribed", "published", "sent", "received", "contested", "noise", "told", "foreign")
+OWN_EVENTS = (
+    "subscribed",
+    "unsubscribed",
+    "published",
+    "sent",
+    "received",
+    "contested",
+    "noise",
+    "told",
+    "foreign",
+    "radio_fault",
+)
 
 # The struct that follows a message's type; further bytes may follow it. A command's struct begins with the secret and
 # the token.
@@ -164,7 +176,7 @@ def encode_attribute_list(attributes):
 def decode_attribute_list(data):
     """Return the attributes that ``data`` encodes. Raises DecodeError if ``data`` is not a list of attributes."""
     if not data:
-        raise DecodeError("the list of attributes is empty (0 bytes); it needs at least its length")
+        raise DecodeError("the list of attributes is empty (0 bytes); it needs a byte for the number of attributes")
     return decode_attributes(data, 1, data[0])
 
 
@@ -180,7 +192,7 @@ def encode_event(now, event, own=()):
 
 
 def encode_own_event(now, name, peer, message, origin, sequence, size, value, detail):
-    """Return the body of an EVENT message for an event of the mote itself, such as "sent", not of its node.
+    """Return the body of an EVENT message for an event of the mote itself, not of its node, such as a sent frame.
 
     ``name`` is one of OWN_EVENTS; the other parameters are as for `encode_row`.
     """

@@ -31,8 +31,8 @@ class Mote(MoteLine):
     """A mote at the other end of a line, a serial port or socket whose URL is ``url``.
 
     ``now_us`` is a function that returns the host's time in µs; None stands for `time.perf_counter`. ``report(kind,
-    value)`` is called for each report about the mote. The attribute ``clock`` converts times of the mote's clock to the
-    host's time.
+    value)`` is called for each message of the mote and each loss of the line; `workbench.motes.line` lists the kinds.
+    The attribute ``clock`` converts times of the mote's clock to the host's time.
     """
 
     def __init__(self, url: str, report: Report | None = None, now_us: Callable[[], float] | None = None) -> None:

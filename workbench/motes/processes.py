@@ -70,9 +70,9 @@ class Process:
         raise NotImplementedError
 
     def line_url(self, is_held: bool) -> str:
-        """Return the URL by which a run opens the mote's line: always `url`, except in the subclass `CortexM3`.
+        """Return the URL by which a run opens the mote's line: `url`, unless a subclass returns another one.
 
-        ``is_held``, whether the simulator sets the mote's clock (lockstep), is used only by `CortexM3`.
+        ``is_held`` is whether the simulator sets the mote's clock (lockstep). Only `CortexM3` uses this argument.
         """
         return self.url
 

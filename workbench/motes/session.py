@@ -53,19 +53,28 @@ class MoteSession:
         try:
             greetings = self.each(lambda _, mote: mote.open(timeout_s))
             _check_radios(greetings)
+            if self.has_radios and self._learns and len(self.motes) < len(self.scenario.topology):
+                raise LinkError(
+                    'link_quality is "learned", which boards with radios and simulated nodes cannot do together; use '
+                    "another link_quality, or a board for each node"
+                )
         except BaseException:
             self.close()
             raise
         self.first_boots = {node: greeting.boot for node, greeting in greetings.items()}
 
     def each(self, do: Callable[[int, Mote], T]) -> dict[int, T]:
-        """Call ``do(node, mote)`` for all motes in parallel; return {node: result}, or raise the first error."""
+        """Call ``do(node, mote)`` for all motes in parallel threads; return {node: result} or raise the first error."""
         with ThreadPoolExecutor(max(1, min(_MOST_THREADS, len(self.motes)))) as thread_pool:
             return dict(zip(self.motes, thread_pool.map(do, self.motes, self.motes.values()), strict=True))
 
     def boards(self) -> dict[int, str]:
         """Return {node: name of its mote's board}."""
         return {node: mote.greeting.board for node, mote in self.motes.items() if mote.greeting is not None}
+
+    @property
+    def _learns(self) -> bool:
+        return self.scenario.radio.link_quality == "learned" and uses_quality(self.scenario.protocol)
 
     @property
     def has_radios(self) -> bool:
@@ -75,9 +84,9 @@ class MoteSession:
     def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:
         """Return the arguments of `Mote.configure` for a node as a dict.
 
-        ``boot`` is the number of earlier starts to report to the node. It is 0 if the simulator sets the motes' clocks
-        (lockstep). In a live run it includes the starts before the run (`first_boots`), which neighbors outside of the
-        run may remember.
+        ``boot`` is the number of earlier starts that the node gets. In lockstep the caller counts only the starts in
+        this run. In a live run it also counts the starts before the run (`first_boots`), which neighbors outside of
+        the run may remember.
         """
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
         optional_fields: dict[str, Any] = {"keys": self._keys} if self._keys else {}
@@ -85,7 +94,10 @@ class MoteSession:
             # Motes on one table all hear each other; the topology restricts them to its links.
             neighbors = sorted(self.scenario.topology.predecessors(node))
             radio: dict[str, Any] = {"jitter_ms": self.scenario.radio.jitter_ms[1], "neighbors": neighbors}
-            if self.scenario.radio.link_quality == "learned" and uses_quality(self.scenario.protocol):
+            simulated = sorted(set(self.scenario.topology.successors(node)).difference(self.motes))
+            if simulated:
+                radio["simulated"] = simulated  # The mote sends the host a copy of each frame for these nodes.
+            if self._learns:
                 radio["link_quality"] = "learned"
             optional_fields["radio"] = {**radio, **self._radio}
         protocol = protocol_on_a_mote(self.scenario.protocol, node)

@@ -22,7 +22,7 @@ Traces of many runs (`trace`), stored by ``Sweep(..., keep="trace")`` or simulat
     paths(traces)                         number of delivered readings that traversed each link
     latency(traces)                       median and 95th percentile of the latency, as in a run's metrics
     latency_distribution(traces)          the percentiles 1 to 100 of the latency
-    over_time(traces, event, ended)       number and sum of the values set by events at each time, such as ranks
+    over_time(traces, event, ended)       at each time, number and sum of the values that events have set, such as ranks
     losses(traces, radio)                 frames, bytes and energy lost for each reason
 
 Live readings (`live`)::

@@ -1,7 +1,8 @@
 """Damage checks of Parquet files, made before DuckDB reads a file, because DuckDB ignores checksums.
 
-The name of a result file of a sweep contains a checksum of the content, so every changed bit is detected. Other files
-have at most checksums of their pages. The file of a single run also stores a digest of the trace's rows in its record.
+The name of a result file of a sweep contains a checksum of the content, so every changed bit is detected. Other Parquet
+files may have a checksum for each page, which does not cover the file's metadata. The file of a single run also stores
+a digest of the trace's rows in its record.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def trace_in(path: Path) -> pa.Table | None:
 
     Raises DataError if the file cannot be read, or if the rows do not match the digest in the record.
 
-    DuckDB must not read such a file itself, because DuckDB trusts the statistics in the footer, which no checksum
-    covers.
+    The caller passes the returned table to DuckDB instead of the file, because DuckDB trusts the statistics in the
+    file's footer, which no checksum covers.
     """
     if _CHECKSUM_NAME.fullmatch(path.name):
         return None

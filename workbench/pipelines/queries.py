@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench.errors import DataError
+from workbench.locations import is_url
 from workbench.pipelines import damage
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ def run_query(query: str, **tables: Any) -> Any:
 
     If the tables are pandas frames, Arrow tables or paths (a Parquet file or a folder of them), returns a pandas frame.
     If they are DataFrames of Spark, returns a DataFrame of Spark. Without ORDER BY the order of rows is undefined.
-    Raises DataError for a table of another type, for tables of both groups in one query, and for a damaged file.
+    Raises DataError for a table of another type, for a query that mixes Spark's DataFrames with other tables, and for a
+    damaged file.
     """
-    of_spark = [name for name, table in tables.items() if is_spark(table)]
-    if len(of_spark) == len(tables):
+    spark_names = [name for name, table in tables.items() if is_spark(table)]
+    if len(spark_names) == len(tables):
         session = next(iter(tables.values())).sparkSession
         result = session.sql(query, **tables)
         if is_connect(session):
@@ -53,10 +55,10 @@ def run_query(query: str, **tables: Any) -> Any:
             # does not refer to the tables.
             result._plan.workbench_tables = [table._plan for table in tables.values()]
         return result
-    if of_spark:
-        other_table = next(name for name in tables if name not in of_spark)
+    if spark_names:
+        other_table = next(name for name in tables if name not in spark_names)
         raise DataError(
-            f"table {of_spark[0]} is a DataFrame of Spark, but table {other_table} is not; use only one kind"
+            f"table {spark_names[0]} is a DataFrame of Spark, but table {other_table} is not; use only one kind"
         )
     with _name_unreadable_file(tables.values()):
         return duckdb_relation(query, **tables).df()
@@ -110,6 +112,10 @@ def _register_table(database: duckdb.DuckDBPyConnection, name: str, table: Any) 
         return
     if not isinstance(table, (str, Path)):
         raise DataError(f"table {name} is a {type(table).__name__}; it must be a DataFrame, an Arrow table or a path")
+    if is_url(table):
+        raise DataError(
+            f"table {name} is {str(table)!r:.80}, a URL; read it first, with wb.pipelines.traces or pandas.read_parquet"
+        )
     path = Path(table)
     if not path.exists():
         raise DataError(f"{path} does not exist")

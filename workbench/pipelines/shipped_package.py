@@ -1,8 +1,8 @@
-"""The file workbench/__init__.py on workers of Spark: it unpacks the real package and takes its place.
+"""The file workbench/__init__.py on workers of Spark: it unpacks the real package and loads it in its own place.
 
-It is in a zip file with the package's own zip file, which is named after the digest of its content (`shipping`). The
-package is unpacked into a folder, because numba caches no compiled code of modules within a zip file. This file uses
-only the standard library: on a worker it runs before the package exists.
+Workers receive a zip file with two entries: this file, and an inner zip file with the real package, whose name contains
+the digest of its content (`shipping`). The package is unpacked into a folder, because numba caches no compiled code of
+modules within a zip file. This file uses only the standard library: on a worker it runs before the package exists.
 """
 
 import os
@@ -15,9 +15,10 @@ from pathlib import Path
 
 
 def unpacked_folder(shipped_path: Path) -> Path:
-    """Unpack the package in the zip file ``shipped_path`` into the user's cache; return the folder that contains it.
+    """Unpack the package in the zip file ``shipped_path`` into the user's cache; return the folder with the package.
 
-    If the cache cannot be written, the package is unpacked beside the zip file.
+    If the cache cannot be written, the package is unpacked beside the zip file. A package that is already in the cache
+    is not unpacked again.
     """
     package_name = shipped_path.name.removeprefix("shipped-")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "code")

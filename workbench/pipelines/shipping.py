@@ -1,11 +1,11 @@
 """Shipping of the package to Spark's workers, so that pipelines run on workers without the package.
 
 Theory of operation
-    Rows of a log, a trace or a capture are read by functions and classes of this package, which Spark sends by name. So
-    a worker must be able to import `workbench` before it receives them. `ship` sends a zip file that Spark puts on the
-    search path of all tasks of the session, before installed packages. Its package `workbench` is the file
-    `shipped_package`, which unpacks the real package from the same zip file at the first import. The package is
-    unpacked into the same cache as for sweeps, and once for each version.
+    Functions and classes of this package read the rows of a log, a trace or a capture on workers. Spark sends only the
+    names of these functions and classes, so workers must be able to import `workbench`. `ship` sends a zip file that
+    Spark puts on the search path of all tasks of the session, before installed packages. In this zip file, the package
+    `workbench` consists of the file `shipped_package`, which unpacks the real package from the same zip file at the
+    first import. Each version of the package is unpacked once, into the same cache as for sweeps.
 
     Workers on this machine import the package of this process; nothing is sent to them.
 """

@@ -74,7 +74,7 @@ class Node:
 
     A fast driver may test whether ``node.outbox`` and ``node.events`` are empty before it calls `take_frames` and
     `take_events`. The driver may also set ``tells_all`` to False. Then the node only counts drops in ``drops``
-    (reason -> number) and logs none. It may omit Forwarded events, too, because the driver sees the forwarded frames.
+    (reason -> number) and logs none. The node may omit Forwarded events, too, as the driver sees the forwarded frames.
 
     Messages, readings and subscriptions of a node have numbers, which begin with ``first_number``.
 
@@ -100,7 +100,10 @@ class Node:
 
     @staticmethod
     def describe(frame, broadcast=True):
-        """Return (message name, origin, sequence number) of a frame of this protocol; ``broadcast`` False: unicast."""
+        """Return (message name, origin, sequence number) of a frame of this protocol.
+
+        ``broadcast``: whether the frame was broadcast; False for a unicast.
+        """
         raise NotImplementedError
 
     @staticmethod
@@ -126,7 +129,7 @@ class Node:
         return self.subscriptions.add(Subscription(self, attributes, now, expires_s, match_all))
 
     def unsubscribe(self, subscription, now):
-        """End a subscription. The call has no effect if the subscription has already ended."""
+        """End a subscription; do nothing if the subscription has already ended."""
         self.subscriptions.end(subscription)
 
     def publish(self, attributes, now, payload=b""):
@@ -146,10 +149,10 @@ class Node:
     def sent(self, destination, frame, ok, now):
         """React to the radio's report about a unicast frame of this node; the default ignores it. Must not raise.
 
-        ``ok``: True if the destination's radio acknowledged the frame. False if it acknowledged no transmission, or if
-        carrier sense never found the channel free; the frame may still have arrived. The radio reports each frame at
-        most once. A radio without acknowledgements reports only frames that were not sent because the channel was busy.
-        A node that fails receives no report of the frame that it was sending.
+        ``ok``: True if the destination's radio acknowledged the frame. It is False if no transmission of the frame was
+        acknowledged, or if carrier sense never found the channel free. An unacknowledged frame may still have arrived.
+        The radio reports each frame at most once. A radio without acknowledgements reports only frames that were not
+        sent because the channel was busy. A node that fails receives no report of the frame that it was sending.
         """
 
     def wake(self, now):
@@ -162,10 +165,10 @@ class Node:
         """
 
     def deliver_to(self, subscriptions, attributes, previous_hop, message, origin, sequence, now):
-        """Deliver to each subscription the samples of a publication that match it; log a Delivered for each sample.
+        """Deliver to each subscription the matching samples of a publication; log an event Delivered for each sample.
 
-        ``attributes``: the publication's attributes. The remaining arguments describe the message that brought the
-        publication.
+        Expired subscriptions get no samples. ``attributes``: the publication's attributes. The remaining arguments
+        describe the message that brought the publication.
         """
         for subscription in subscriptions:
             if subscription.is_over(now):
@@ -177,14 +180,15 @@ class Node:
     def drop(self, previous_hop, message, origin, sequence, reason):
         """Count a dropped message by its reason. Log the drop, too, unless the driver has set ``tells_all`` to False.
 
-        ``previous_hop``: the neighbor that sent the message; ``message``: its name; ``origin``, ``sequence``: its id.
+        ``previous_hop``: the neighbor that sent the message. ``message``: the name of the message type. ``origin``,
+        ``sequence``: the id of the message.
         """
         self.drops[reason] = self.drops.get(reason, 0) + 1
         if self.tells_all:
             self.events.append(Dropped(previous_hop, message, origin, sequence, 0, reason))
 
     def take_frames(self):
-        """Return [(destination or None, bytes), ...] in the order of sending, and clear the outbox."""
+        """Return [(destination or None for a broadcast, bytes), ...] in the order of sending, and clear the outbox."""
         frames, self.outbox = self.outbox, []
         return frames
 

@@ -4,17 +4,21 @@
 
 Theory of operation
     Only the protocol can interpret the bytes of its frames. The protocol's class names a dissector module
-    (``dissector = "workbench.protocols.flooding.dissector"``). Nodes never load that module. It has a single function:
+    (``dissector = "workbench.protocols.flooding.dissector"``). Nodes never load that module. It has either
 
-        dissect(frame, broadcast)    the fields of a frame, in order
+        MESSAGES                     a table of fields (`workbench.protocols.field_tables`), or
+        dissect(frame, broadcast)    a function that returns the fields of a frame, in order
 
     If the protocol allows constraints in data (``Protocol.allows_constrained_data``), the function is called with
     ``allows_constraints=True``, too.
 
     Together the fields cover all bytes, without gaps or overlaps, and so do the children of a field. Bytes that cannot
     be interpreted become a field called `NOT_READ` whose text is the reason, so any bytes can be dissected. A frame
-    that ends too soon has a last field of no bytes, `REFUSED`. `cut` and `Cutter` implement these rules; a protocol
-    only states the order of its fields. For a protocol without such a module the frame is a single field.
+    that ends too soon gets a last field without bytes, called `REFUSED`. `cut` and `Cutter` implement these rules.
+    For a protocol without such a module the frame is a single field.
+
+    Wireshark gets the module in Lua (`workbench.captures.lua`). A module without a table lists the names of its fields,
+    for Wireshark's filters, in FIELD_NAMES.
 
 Cost
     Linear in the bytes of the frame.
@@ -25,8 +29,10 @@ from __future__ import annotations
 from binascii import crc32
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from struct import calcsize, unpack_from
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from workbench.attributes.event_bytes import CHECKSUM_B
@@ -41,8 +47,19 @@ from workbench.protocols.protocol import Protocol
 NOT_READ = "not read"
 REFUSED = "refused"
 NODE = "node {}"
+_REFUSAL = " (refused: "
 # The meaning of a number as text: a template for `str.format`, or a function of the number.
 Meaning = str | Callable[[int], str]
+# Fields that a `Cutter` adds to frames of several protocols -> their kind: "number", "octets" or "text".
+COMMON_FIELDS = {
+    "attributes": "text",
+    "attribute": "text",
+    "key": "number",
+    "operator": "number",
+    "length": "number",
+    "value": "text",
+    "checksum (CRC-32)": "number",
+}
 _HEX_B = 8  # largest number of bytes of a field that the text form shows
 
 
@@ -88,7 +105,7 @@ class Dissection(NamedTuple):
             yield from field.leaves()
 
     def tree(self) -> Iterator[tuple[int, Field]]:
-        """Yield (depth, field) of all fields, each before its children."""
+        """Yield (depth, field) of all fields, each before its children; the depth of a field without a parent is 0."""
         for field in self.fields:
             yield from field.tree()
 
@@ -135,26 +152,54 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
     frame_bytes = bytes(frame)
     if protocol.dissector:
         options = {"allows_constraints": True} if protocol.allows_constrained_data else {}
-        fields = import_module(protocol.dissector).dissect(frame_bytes, broadcast, **options)
+        fields = function_of(import_module(protocol.dissector))(frame_bytes, broadcast, **options)
         return Dissection(frame_bytes, tuple(fields))
     return Dissection(
         frame_bytes, (Field("frame", 0, len(frame_bytes), f"{len(frame_bytes)} bytes"),) if frame_bytes else ()
     )
 
 
+def function_of(module: ModuleType) -> Callable[..., tuple[Field, ...]]:
+    """Return the function (frame, broadcast) -> fields with which a dissector module dissects frames.
+
+    This is the module's function ``dissect``. If the module has a table MESSAGES instead, it is a function that reads
+    frames by the table.
+    """
+    from workbench.protocols.field_tables import dissect_frame
+
+    return partial(dissect_frame, module.MESSAGES) if hasattr(module, "MESSAGES") else module.dissect
+
+
 # Helpers for the protocols' dissector modules
 
 
+def host_only(substitute: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator for a function of a dissector that cannot be translated from Python to Lua.
+
+    Dissectors are translated to Lua for Wireshark (`workbench.captures.lua`). In Lua, calls of the function become
+    calls of ``substitute``, which has the same parameters and returns a less detailed result.
+    """
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        vars(function)["substitute"] = substitute
+        return function
+
+    return mark
+
+
 def refused(text: str, why: str) -> str:
-    """Return "TEXT (refused: WHY)": a field's ``text`` and ``why``, the reason why a node refuses the frame."""
-    return f"{text} (refused: {why})"
+    """Return the text of a field whose value makes nodes refuse the frame: "TEXT (refused: WHY)".
+
+    ``text``: the field's text without the refusal; ``why``: the reason for the refusal.
+    """
+    return f"{text}{_REFUSAL}{why})"
 
 
 def cut(frame: bytes, read: Callable[..., None], *arguments: Any) -> tuple[Field, ...]:
     """Return the fields into which ``read(cutter, *arguments)`` cuts a frame; ``cutter``: a `Cutter` of that frame.
 
     If ``read`` raises DecodeError, all remaining bytes become one field with the error as its text. If no bytes remain,
-    that field is empty. If ``read`` leaves bytes over, these also become one field.
+    that field is empty. If ``read`` returns before the end of the frame, the remaining bytes become one field, too.
     """
     cutter = Cutter(frame)
     try:
@@ -177,8 +222,9 @@ class Group:
 class Cutter:
     """A reader that cuts a frame into fields from left to right. Its methods raise DecodeError if bytes are missing.
 
-    ``at`` is the offset of the next byte, ``end`` the limit of the bytes that may be read. ``fields`` are the fields
-    of the innermost open group.
+    ``at`` is the offset of the next byte, ``end`` the limit of the bytes that may be read. ``fields`` are the fields of
+    the innermost open group. ``refusals`` lists the reasons why nodes refuse the frame: the texts of the fields that
+    `refused` has marked, and the reasons why bytes were not read.
     """
 
     def __init__(self, frame: bytes) -> None:
@@ -186,9 +232,10 @@ class Cutter:
         self.at = 0
         self.end = len(frame)
         self.fields: list[Field] = []
+        self.refusals: list[str] = []
 
     def type_of(self, names: Mapping[int, str]) -> int:
-        """Return the next byte, which is the frame's type, without cutting it off.
+        """Return the next byte, the frame's type, without consuming it or adding a field.
 
         Raises DecodeError if the byte is not a key of ``names`` (type -> name of the message).
         """
@@ -200,7 +247,7 @@ class Cutter:
         return type_byte
 
     def number(self, name: str, layout: str, meaning: Meaning = "{}") -> int:
-        """Cut off one number as a field, and return the number.
+        """Read the next number of the frame, add it as a field, and return it.
 
         ``name``: the field's name; ``layout``: the number's format in `struct`; ``meaning``: the field's text, as a
         format string or a function of the number.
@@ -208,31 +255,26 @@ class Cutter:
         field_start = self._advance(name, calcsize(layout))
         (value,) = unpack_from(layout, self.frame, field_start)
         text = meaning.format(value) if isinstance(meaning, str) else meaning(value)
-        self.fields.append(Field(name, field_start, self.at, text))
+        self.fields.append(Field(name, field_start, self.at, self.note(text)))
         return value
 
-    def numbers(self, layout: str, *fields: tuple[str, Meaning]) -> list[int]:
-        """Cut off the numbers of a struct such as "<BH" as one field each, and return them.
-
-        ``fields``: (name, meaning) of each number, as for `number`.
-        """
-        byte_order, codes = layout[0], layout[1:]
-        return [
-            self.number(name, byte_order + code, meaning) for code, (name, meaning) in zip(codes, fields, strict=True)
-        ]
-
     def octets(self, name: str, size_B: int, meaning: Callable[[bytes], str] | None = None) -> bytes:
-        """Cut off ``size_B`` bytes as a field, and return them. If ``size_B`` is 0, no field is added.
+        """Read ``size_B`` bytes, add them as a field, and return them. If ``size_B`` is 0, no field is added.
 
         The field's text is ``meaning(bytes)``, or the size if ``meaning`` is None.
         """
         field_start = self._advance(name, size_B)
         data = self.frame[field_start : self.at]
         if data:
-            self.fields.append(
-                Field(name, field_start, self.at, f"{size_B} bytes" if meaning is None else meaning(data))
-            )
+            text = f"{size_B} bytes" if meaning is None else self.note(meaning(data))
+            self.fields.append(Field(name, field_start, self.at, text))
         return data
+
+    def note(self, text: str) -> str:
+        """Return ``text``, the text of a field, unchanged. If `refused` has marked it, add it to ``refusals``."""
+        if _REFUSAL in text:
+            self.refusals.append(text)
+        return text
 
     def _advance(self, name: str, size_B: int) -> int:
         if size_B > self.end - self.at:
@@ -241,17 +283,21 @@ class Cutter:
         return self.at - size_B
 
     def leave(self, end: int, why: str) -> None:
-        """Add the bytes up to the offset ``end``, if any, as one field `NOT_READ` whose text is the reason ``why``."""
+        """Add the bytes up to the offset ``end`` as one field `NOT_READ` with the text ``why``, the reason.
+
+        If no bytes are left before ``end``, no field is added.
+        """
         if self.at < end:
             self.fields.append(Field(NOT_READ, self.at, end, why))
+            self.refusals.append(why)
             self.at = end
 
     @contextmanager
     def group(self, name: str) -> Iterator[Group]:
-        """Return a context manager that adds a field; its children are the fields that the ``with`` block cuts off.
+        """Return a context manager that adds a field; its children are the fields that the ``with`` block adds.
 
-        If the block cuts off no fields, nothing is added. ``as`` gives the block a `Group`; its ``text`` becomes the
-        text of the added field.
+        If the block does not add fields, the context manager adds nothing. ``as`` gives the block a `Group`; its
+        ``text`` becomes the text of the added field.
         """
         group, outer_fields, group_start = Group(), self.fields, self.at
         self.fields = []
@@ -267,8 +313,9 @@ class Cutter:
 
     @contextmanager
     def before_checksum(self) -> Iterator[None]:
-        """Limit the ``with`` block to the bytes before the checksum at the frame's end; then cut off the checksum.
+        """Limit the ``with`` block to the bytes before the frame's checksum; then add the checksum as a field.
 
+        Bytes that the block has not read become a field `NOT_READ`. The checksum's text states whether it is right.
         `attributes/event_bytes.py` defines the checksum.
         """
         self.end = len(self.frame) - CHECKSUM_B
@@ -276,20 +323,23 @@ class Cutter:
         self.leave(self.end, "nothing should follow here but the checksum")
         expected_crc = crc32(self.frame[: self.end])
         self.end = len(self.frame)
-        wrong = f"the checksum of these bytes is 0x{expected_crc:08x}"
+        fault = f"the checksum of these bytes is 0x{expected_crc:08x}"
         self.number(
             "checksum (CRC-32)",
             "<I",
             lambda checksum: (
-                f"0x{checksum:08x}, right" if checksum == expected_crc else refused(f"0x{checksum:08x}", wrong)
+                f"0x{checksum:08x}, right" if checksum == expected_crc else refused(f"0x{checksum:08x}", fault)
             ),
         )
 
-    def attributes(self, count: int, are_readings: bool = False, allows_constraints: bool = False) -> None:
-        """Cut off ``count`` attributes in the layout of `attributes/wire.py` as the field "attributes".
+    def attributes(
+        self, count: int, are_readings: bool = False, allows_constraints: bool = False
+    ) -> tuple[Attribute, ...]:
+        """Read ``count`` attributes, add them as the field "attributes" with a child for each, and return them.
 
-        ``are_readings``: whether the attributes describe data, where only the operator IS is allowed.
-        ``allows_constraints``: whether data may have constraints, too, beside at least one IS attribute.
+        `attributes/wire.py` defines their layout. The texts of invalid attributes state the reason why nodes refuse
+        them. ``are_readings``: whether the attributes belong to data, not to an interest. Data needs the operator IS in
+        all attributes; if ``allows_constraints`` is True, at least in one of them.
         """
         attributes: list[Attribute] = []
         with self.group("attributes") as group:
@@ -304,7 +354,8 @@ class Cutter:
                     and attributes
                     and IS not in [operator for _, operator, _ in attributes]
                 ):
-                    group.text = refused(group.text, "data needs at least one IS attribute")
+                    group.text = self.note(refused(group.text, "data needs at least one IS attribute"))
+        return tuple(attributes)
 
     def _attribute(self, name: str, is_reading: bool, allows_constraints: bool) -> Attribute:
         with self.group(name) as group:
@@ -317,9 +368,9 @@ class Cutter:
                 value = self.number("value", "<h", lambda steps: _value(Attribute(key, operator, steps)))
             attribute = Attribute(key, operator, value)
             group.text = to_text((attribute,))
-            why = _why_refused(attribute, is_reading, allows_constraints)
-            if why:
-                group.text = refused(group.text, why)
+            refusal_reason = _why_refused(attribute, is_reading, allows_constraints)
+            if refusal_reason:
+                group.text = self.note(refused(group.text, refusal_reason))
         return attribute
 
 

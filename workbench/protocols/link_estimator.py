@@ -8,12 +8,13 @@ Theory of operation
 
     A new neighbor is reported with the ratio UNKNOWN, as protocols that wait for a first sample find no neighbors for
     minutes. The first estimate is a single sample, so it is rough: with WINDOW = 10 its standard deviation is up to
-    .16, later .06. If a neighbor's beacons still do not list this node after 2 WINDOW beacons, the neighbor is
+    .16, later .06. If a neighbor's beacons still do not list this node after twice WINDOW beacons, the neighbor is
     assumed to receive none of this node's beacons, and the outbound ratio is 0.
 
-    Two other sources were tried. Gaps among all broadcasts: floods collide, so good links looked poor and Diffusion put
-    them on its black list. Acknowledgements of unicasts: they collide too, so links of 80 % looked like 65 %, and DPS
-    gave them up again and again. Beacons are spread over time and seldom collide.
+    Two other sources of estimates were tried. The first was gaps in the numbers of all broadcasts. As floods collide,
+    good links looked poor, and Diffusion put them on its black list. The second was acknowledgements of unicasts. They
+    collide, too, so links of 80 % looked like 65 %, and DPS gave them up again and again. Beacons are spread over time
+    and seldom collide.
 
 Wire format, little-endian
     u8 MARK, u16 number, then for each listed neighbor u32 address and u8 ratio, in steps of 1/255. A node with more
@@ -43,10 +44,10 @@ _UNSAMPLED = -1.0  # value of a ratio without a sample
 
 
 def half_interval_us(earlier, longest_us):
-    """Return half of the interval (µs) between a node's beacons, after the node has sent ``earlier`` beacons.
+    """Return half of the current interval (µs) between a node's beacons.
 
-    The interval doubles with each beacon, up to ``longest_us``. The next beacon is sent at a random time in the second
-    half of the interval.
+    ``earlier``: number of beacons that the node has sent. The interval doubles with each beacon, up to ``longest_us``.
+    The next beacon is sent at a random time in the second half of the interval.
     """
     return min(FIRST_INTERVAL_US << min(earlier, 16), longest_us) >> 1
 
@@ -83,7 +84,7 @@ class LinkEstimator:
         """Update a neighbor's link from ``frame``, a beacon; return the link's new (inbound, outbound) delivery ratios.
 
         Returns None if the ratios are unchanged, if the frame is not a beacon, or if the neighbor is new and
-        ``max_neighbors`` are known already.
+        ``max_neighbors`` other neighbors are known already.
         """
         if len(frame) < HEADER_B or (len(frame) - HEADER_B) % ENTRY_B or frame[0] != MARK:
             return None
@@ -120,7 +121,7 @@ class _Link:
 
     def __init__(self, number):
         self.number = number  # number of the neighbor's latest beacon
-        self.beacons = 1  # number of beacons received in total
+        self.beacon_count = 1  # number of beacons received in total
         self.expected = 0  # beacons that the neighbor sent in the current window
         self.received = 0  # beacons of these that this node received
         self.inbound = self.outbound = _UNSAMPLED
@@ -133,14 +134,15 @@ class _Link:
 def count_beacon(link, number):
     """Count a neighbor's beacon, which carries ``number``; if a window is complete, update the inbound ratio.
 
-    A window is complete after WINDOW beacons, received or missing.
+    A window is complete after WINDOW beacons, received or missing. If the number repeats or a long gap precedes it, the
+    neighbor has restarted or was out of reach, and a new window begins.
     """
     gap = (number - link.number) % NUMBERS
     link.number = number
-    link.beacons += 1
+    link.beacon_count += 1
     if gap == 0 or gap > _RESTART:
         # A neighbor that has restarted has heard no beacons yet: it must not be taken for deaf at once.
-        link.beacons = 1
+        link.beacon_count = 1
         link.expected = 0
         link.received = 0
         return
@@ -156,20 +158,24 @@ def count_beacon(link, number):
 def update_outbound(link, listed, entries, own_number):
     """Update the outbound ratio of a link from a neighbor's beacon.
 
-    If the beacon lists this node, the listed ratio is the new one. If not, the ratio becomes 0, but only if the list
-    is not full, this node has sent more than 2 WINDOW beacons, and more than 2 WINDOW beacons of the neighbor arrived.
+    If the beacon lists this node, the listed ratio is the new ratio. Otherwise the ratio becomes 0 if the neighbor
+    should list this node by now: the list is not full, this node has sent more than twice WINDOW beacons, and more than
+    twice WINDOW beacons of the neighbor have arrived.
 
     ``listed``: the ratio that the beacon lists for this node (0 to 255), or -1 if the beacon does not list the node;
     ``entries``: the number of neighbors that the beacon lists; ``own_number``: the number of this node's latest beacon.
     """
     if listed >= 0:
         link.outbound = listed / 255
-    elif entries < MAX_LISTED and link.beacons > 2 * WINDOW and own_number > 2 * WINDOW:
+    elif entries < MAX_LISTED and link.beacon_count > 2 * WINDOW and own_number > 2 * WINDOW:
         link.outbound = 0.0
 
 
 def ratios_of(link):
-    """Return the estimated (inbound, outbound) delivery ratios of a link, 0 to 1."""
+    """Return the estimated (inbound, outbound) delivery ratios of a link, 0 to 1.
+
+    An inbound ratio without an estimate is UNKNOWN; an outbound ratio without an estimate equals the inbound ratio.
+    """
     inbound = UNKNOWN if link.inbound < 0 else link.inbound
     return inbound, inbound if link.outbound < 0 else link.outbound
 

@@ -15,9 +15,9 @@ Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "u
 def check_parameter(owner, parameter, value):
     """Return ``value``, converted to the type of the parameter's default value, if its type and range are valid.
 
-    ``parameter``: an entry of a parameter table. None as ``minimum`` or ``maximum`` sets no limit; a tuple as
-    ``minimum`` lists the allowed values. Lists become tuples, and numbers of other libraries become Python's.
-    ``owner``: the name that begins an error message. Raises ParameterError if ``value`` is not valid.
+    ``owner``: the name that begins an error message. ``parameter``: an entry of a parameter table. If its ``minimum``
+    is a tuple, this tuple lists the allowed values; None as ``minimum`` or ``maximum`` sets no limit. Lists become
+    tuples, and numbers of other libraries become Python's. Raises ParameterError if ``value`` is not valid.
     """
     name, default, minimum, maximum, unit, _ = parameter
     value = _plain(value, default)
@@ -58,10 +58,10 @@ def check_parameter(owner, parameter, value):
 
 
 def _plain(value, default):
-    """Return ``value``, converted to the type of ``default`` if it is a list or a number of another library.
+    """Return ``value``; a list, or a number of a library such as NumPy, is converted if ``default`` requires it.
 
-    If ``default`` is a tuple, a list becomes a tuple. If ``default`` is a number, another library's number becomes an
-    int or a float.
+    If ``default`` is a tuple, a list becomes a tuple. If ``default`` is an int or a float, a library's integer becomes
+    an int. If ``default`` is a float, a library's float becomes a float. Other values are not converted.
     """
     if isinstance(default, tuple):
         return tuple(value) if isinstance(value, list) else value

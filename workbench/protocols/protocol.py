@@ -14,10 +14,10 @@ __all__ = ["Parameter", "Protocol", "check_parameter", "plain"]
 
 
 class Shown:
-    """A class attribute whose value is computed at each access, by a function of `workbench.keywords`.
+    """A class attribute that is computed at each access, so that `help` and signatures show a current value.
 
-    `help` and signatures therefore show a current value. ``name``: name of the function; ``arguments``: a function that
-    returns the arguments for the class ``cls``. Motes never access the attribute.
+    ``name``: name of the function in `workbench.keywords` that computes the value. ``arguments``: a function that takes
+    the class and returns the arguments with which the function ``name`` is called. Motes never access the attribute.
     """
 
     def __init__(self, name, arguments):
@@ -39,8 +39,9 @@ class Protocol:
             node = FloodingNode
             parameters = (Parameter("ttl", 50, 1, 255, "hops", "why 50"),)
 
-    Every parameter is a keyword argument, checked against the table, and readable as an attribute. Subclasses set the
-    names below to describe further features. Modules are given by name, so that they load only when needed.
+    Every parameter is a keyword argument, checked against the table, and readable as an attribute. Subclasses
+    set further class attributes, which comments in this file describe. Modules are given by name, so that they load
+    only when needed.
     """
 
     node = Node
@@ -134,12 +135,12 @@ class Protocol:
             value = settings.pop(parameter.name, parameter.default)
             checked_settings[parameter.name] = check_parameter(self.public_class().__name__, parameter, value)
         if settings:
-            unknown = sorted(settings)[0]
+            unknown_name = sorted(settings)[0]
             parameter_names = [parameter.name for parameter in self.parameters]
             name = self.public_class().__name__
             raise ParameterError(
                 "%s has no parameter %r%s; it has: %s"
-                % (name, unknown, meant(unknown, parameter_names), ", ".join(parameter_names) or "none")
+                % (name, unknown_name, meant(unknown_name, parameter_names), ", ".join(parameter_names) or "none")
             )
         self.settings = checked_settings
 
@@ -158,44 +159,47 @@ class Protocol:
     def public_class(cls):
         """Return the class whose name stands for this protocol in scenario files, errors and titles.
 
-        A call of that class with the same settings must create an equal protocol.
+        A call of the returned class with the settings of this protocol must create an equal protocol.
         """
         return cls
 
     def matching_samples(self, subscription, publication):
-        """Return the samples of a publication, as attributes, that match a subscription; used by metrics."""
+        """Return the samples of a publication that match a subscription, each as its attributes; used by metrics.
+
+        By default the result is [publication] if the publication matches, else [].
+        """
         from workbench.attributes.model import matching_samples
 
         return matching_samples(subscription, publication)
 
     def reinforce(self, node, attributes, now):
-        """Reinforce the paths from the sources that match ``attributes`` to a node; the default does nothing.
+        """Reinforce the paths on which data that matches ``attributes`` comes to ``node``; by default, do nothing.
 
-        ``attributes``: constraints that match only data of a subscription of the node. Override this in a protocol that
-        can prefer one path to others.
+        ``attributes``: constraints, which match only data that a subscription of the node matches too. Override this
+        method in a protocol that can prefer one path to others.
         """
 
     @classmethod
     def settings_from_plain(cls, values):
-        """Return {parameter: value} from a dict of plain values, the inverse of `plain`.
+        """Return {parameter: value} from ``values``, a dict of the plain values that `plain` returns.
 
-        Raises ParameterError for invalid values.
+        By default ``values`` is returned unchanged. Raises ParameterError for invalid values.
         """
         return values
 
     def measured_keys(self):
-        """Return the numbers of the attribute keys that the settings' filters process, in the filters' order."""
+        """Return the numbers of the attribute keys that filters in the settings process, in the filters' order."""
         return []
 
     def parts(self):
         """Return the objects in the settings that are not plain values, such as filters. Each object has:
 
-        kind, name                as error messages call it: "filter", "running_mean"
+        kind, name                its names in error messages, such as "filter" and "running_mean"
         to_dict()                 its plain values; `settings_from_plain` is the inverse
         at                        the nodes to which it applies; None: all nodes
         keys()                    the numbers of the attribute keys that it uses
-        user_code()               {name: function or class}, the code registered by the user that it calls
-        register(name, code)      register such code in another process
+        user_code()               {name: function or class}: the user's registered code that it calls
+        register(name, code)      register code of `user_code` in another process
         """
         parts = []
         for value in self.settings.values():
@@ -230,7 +234,8 @@ class Protocol:
         """Estimate how many frames are received on each arc (directed link) of the topology during a run.
 
         The result decides whether loading the fast engine saves time. ``readings`` and ``subscriptions``: how many the
-        whole network has; ``duration_s``: length of the run. A flood causes one reception on each arc.
+        whole network has; ``duration_s``: length of the run. By default each reading is flooded once: one reception on
+        each arc.
         """
         return readings
 
@@ -242,9 +247,10 @@ class Protocol:
         return None
 
     def room_in_c(self, nodes):
-        """Return {name in C: number}, the sizes of further tables of a node in C, such as those that its filters need.
+        """Return {name in C: number}, the sizes of further tables of a node in C, such as those of its filters.
 
-        ``nodes``: number of nodes of the network. The default is {}.
+        `sizes_in_c` has the sizes that do not depend on the network. ``nodes``: number of nodes of the network. By
+        default the result is {}.
         """
         return {}
 
@@ -262,12 +268,12 @@ class Protocol:
         return hash((type(self).__name__, tuple(sorted([(k, str(v)) for k, v in self.settings.items()]))))
 
     def __repr__(self):
-        changed = [
+        changed_settings = [
             "%s=%r" % (parameter.name, self.settings[parameter.name])
             for parameter in self.parameters
             if self.settings[parameter.name] != parameter.default
         ]
-        return "%s(%s)" % (self.public_class().__name__, ", ".join(changed))
+        return "%s(%s)" % (self.public_class().__name__, ", ".join(changed_settings))
 
 
 def plain(value):

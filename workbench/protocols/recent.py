@@ -5,7 +5,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 
 class RecentIds:
-    """The last ``size`` distinct ids, with a value for each. Every operation takes constant time."""
+    """A memory of the last ``size`` distinct ids, with a value for each. Every operation takes constant time."""
 
     __slots__ = ("_ids", "_oldest", "size", "values")
 
@@ -21,7 +21,10 @@ class RecentIds:
         return self.values.get(id)
 
     def put(self, id, value=True):
-        """Store a value with an id; if the memory is full, a new id replaces the oldest id."""
+        """Store a value with an id; if the memory is full, a new id replaces the oldest one.
+
+        A new value for a stored id does not change the id's age.
+        """
         if id not in self.values:
             if len(self._ids) < self.size:
                 self._ids.append(id)
@@ -32,7 +35,10 @@ class RecentIds:
         self.values[id] = value
 
     def oldest(self):
-        """Return the value of the oldest id, which the next new id will replace, or None if the memory is not full."""
+        """Return the value that is stored with the oldest id, or None if the memory is not full.
+
+        The next new id will replace the oldest id.
+        """
         return self.values[self._ids[self._oldest]] if len(self._ids) >= self.size else None
 
     def __contains__(self, id):

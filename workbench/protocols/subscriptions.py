@@ -8,7 +8,7 @@ Theory of operation
 
     A protocol that sends a message for a subscription (an interest, a query) stores it in the subscription's field
     ``request``. Checks that may refuse a subscription come before `Subscriptions.add`. So a refused subscription leaves
-    no state, and the next subscription gets its number.
+    no state and uses up no number.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -19,10 +19,11 @@ SECOND_US = 1000000  # All times of a node are whole microseconds.
 
 
 class Subscription:
-    """A subscription, as a node's ``subscribe`` returns it. An iteration takes out the samples that have arrived.
+    """A subscription, as a node's ``subscribe`` returns it. Iterating over it takes out the samples that have arrived.
 
     The subscription ends after ``expires_s`` seconds (None: never). Raises AttributeFormatError if ``attributes`` has
-    no constraints and ``match_all`` is not set. ``request`` is the message that the node sent for it, or None.
+    no constraints and ``match_all`` is not set. ``request`` is the message that the node sent for the subscription, or
+    None.
     """
 
     def __init__(self, node, attributes, now, expires_s=None, match_all=False):
@@ -51,7 +52,7 @@ class Subscription:
         return self.expires_us is not None and now >= self.expires_us
 
     def unsubscribe(self, now):
-        """End the subscription."""
+        """End the subscription before it expires. Samples that have arrived can still be taken."""
         self.node.unsubscribe(self, now)
 
 
@@ -77,11 +78,11 @@ class Subscriptions:
 
     def expire(self, now):
         """Close the expired subscriptions, and return them."""
-        expired = [subscription for subscription in self.open if subscription.is_over(now)]
-        for subscription in expired:
+        expired_subscriptions = [subscription for subscription in self.open if subscription.is_over(now)]
+        for subscription in expired_subscriptions:
             self.open.remove(subscription)
-        return expired
+        return expired_subscriptions
 
     def of(self, request):
-        """Return the open subscriptions for which the message ``request`` was sent."""
+        """Return the open subscriptions whose field ``request`` is this object."""
         return [subscription for subscription in self.open if subscription.request is request]

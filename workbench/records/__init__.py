@@ -5,7 +5,8 @@ A record is a JSON object with the fields
     format, version      "workbench-record", 1
     of                   the kind of record: "run", "runs" (a figure of several), "sweep" (a chart)
     versions             versions of the workbench, Python, numpy and numba
-    code                 {folder of the package that the run executes: digest of its code} (`records/record.py`)
+    code                 {folder: digest of its code} for the package's folders whose code the run executes
+                         (`records/record.py`)
     user_code            the user's own protocols and filters, if any: name -> module and digest
     platform             operating system and processor
     digest               a digest of all other fields, which shows later changes
@@ -25,6 +26,7 @@ table            records of a sweep's rows
 carriers         where the text is stored in a PNG, an SVG, a PDF, a page and a Parquet file
 contents         reads the records, the trace or the rows of a file of any kind
 differences      compares recorded values with those of a new run
+verdicts         claims of a notebook, with verdicts and hashes of the data: `wb.claim`
 reproduction     runs a recorded scenario again and lists the differences: `wb.reproduce`, ``workbench reproduce``
 """
 

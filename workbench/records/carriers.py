@@ -45,7 +45,7 @@ _SCRIPT = f'<script type="application/json" class="{NAME}">', "</script>"
 
 
 def add_to_png(data: bytes, text: str) -> bytes:
-    """Return ``data``, a PNG file, with ``text``, the record of the runs that it shows, added as a chunk."""
+    """Add ``text``, the record of the runs in a picture, to ``data``, the picture's PNG file; return the new file."""
     content = b"tEXt" + NAME.encode() + b"\0" + text.encode("latin-1")
     chunk = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
     return data[:_HEADER_B] + chunk + data[_HEADER_B:]
@@ -75,17 +75,17 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def add_to_svg(svg: str, text: str) -> str:
-    """Return the document ``svg`` with ``text``, the record of the runs that it shows, added as metadata."""
+    """Add ``text``, the record of the runs in a picture, to the metadata of its SVG document; return the document."""
     opening_tag, bracket, svg_content = svg.partition(">")
     opening, closing = _METADATA
     return f"{opening_tag}{bracket}\n{opening}{html.escape(text, quote=False)}{closing}{svg_content}"
 
 
 def add_to_pdf(data: bytes, text: str) -> bytes:
-    """Return ``data``, a PDF file by matplotlib, with ``text``, the record of the runs that it shows, as metadata.
+    """Add ``text``, the record of the runs in a figure, to the metadata of its PDF file; return the new file.
 
-    The file must have one page. The metadata and the changed page are appended, in the way that PDF calls an
-    incremental update.
+    ``data`` has the bytes of the file, which matplotlib must have written, with one page. The metadata and the changed
+    page are appended to them, as an *incremental update* of PDF.
     """
     page, end = _PDF_PAGE.search(data), _PDF_END.search(data)
     object_count = re.search(rb"/Size\s+(\d+)", end[1]) if end else None
@@ -106,21 +106,24 @@ def add_to_pdf(data: bytes, text: str) -> bytes:
 
 def texts_of_pdf(data: bytes) -> list[str]:
     """Return the texts of all records of runs that a PDF file contains."""
-    return list(map(_unescape, _contents(data.decode("latin-1"), *_PROPERTY)))
+    return list(map(_unescape, _element_texts(data.decode("latin-1"), *_PROPERTY)))
 
 
 def script_element(text: str) -> str:
-    """Return the HTML element that stores ``text``, a record of runs; "<" is escaped, as "</script>" would end it."""
+    """Return the HTML element that stores ``text``, a record of runs.
+
+    "<" is escaped, because "</script>" within the text would end the element.
+    """
     opening, closing = _SCRIPT
     return opening + text.replace("<", "\\u003c") + closing
 
 
 def texts_of_markup(markup: str) -> list[str]:
     """Return the texts of all records of runs that an SVG document or an HTML page contains."""
-    return [*_contents(markup, *_SCRIPT), *map(_unescape, _contents(markup, *_METADATA))]
+    return [*_element_texts(markup, *_SCRIPT), *map(_unescape, _element_texts(markup, *_METADATA))]
 
 
-def _contents(markup: str, opening: str, closing: str) -> Iterator[str]:
+def _element_texts(markup: str, opening: str, closing: str) -> Iterator[str]:
     """Yield the text of each element between the tags ``opening`` and ``closing``.
 
     The time is linear in the size of the markup, even if an element is never closed.
@@ -143,11 +146,14 @@ def _unescape(text: str) -> str:
 
 
 def add_to_table(table: pa.Table, text: str) -> pa.Table:
-    """Return the table with ``text``, the record of runs, in its schema's metadata, which a Parquet file stores."""
+    """Add ``text``, the record of runs, to the metadata of a table's schema; return the new table.
+
+    A Parquet file stores the metadata of its table's schema.
+    """
     return table.replace_schema_metadata({**(table.schema.metadata or {}), PARQUET_KEY: text.encode()})
 
 
 def texts_of_schema(schema: pa.Schema) -> list[str]:
-    """Return a list with the text of the record of runs in the schema of a Parquet file; [] if it has no record."""
+    """Return [text of the record of runs] from the metadata in a Parquet file's schema; [] without a record."""
     text = (schema.metadata or {}).get(PARQUET_KEY)
     return [] if text is None else [text.decode("latin-1")]

@@ -16,9 +16,11 @@ from workbench.sim.trace import SCHEMA
 
 @checked
 class Difference(NamedTuple):
-    """A difference between a recorded run and its repetition: the subject, and both values as text.
+    """A difference between a recorded run and its repetition.
 
-    The subject is a version, a metric or a field of the trace, for example.
+    subject    what differs, such as "the platform" or the name of a metric
+    recorded   the recorded value as text
+    current    the value of the repetition as text
     """
 
     subject: str
@@ -74,7 +76,10 @@ def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Differen
 
 
 def compare_code(recorded: str | None, current: str) -> list[Difference]:
-    """Return a list: the difference of two code digests, or [] if they are equal or ``recorded`` is missing."""
+    """Compare two digests of code; return a list with their difference, or [] if they are equal.
+
+    If ``recorded`` is missing (None or ""), the list is empty, too.
+    """
     return [Difference("the code", recorded, current)] if recorded and recorded != current else []
 
 
@@ -89,7 +94,7 @@ def compare_metrics(
 ) -> list[Difference]:
     """Return the differences between the recorded and the current values of the metrics ``names``.
 
-    A missing count of events is taken as 0, any other missing metric as NaN. Two NaN are equal here.
+    A missing metric counts as 0 if it is a number of events, otherwise as NaN. Two NaN are equal here.
     """
     differences = []
     for name in names:
@@ -102,7 +107,8 @@ def compare_metrics(
 def number(name: str, value: Any) -> float:
     """Return ``value``, the stored value of metric ``name``, as a float.
 
-    None (missing) is 0 for a count of events, else NaN. An invalid value is NaN.
+    For None, a missing value, the result is 0.0 if the metric is a number of events, else NaN. For an invalid value it
+    is NaN.
     """
     if value is None:
         return 0.0 if name.startswith(COUNTS) else math.nan
@@ -137,7 +143,10 @@ def format_differently(old: float, new: float) -> tuple[str, str]:
 
 
 def compare_traces(recorded: pa.Table, current: pa.Table) -> Difference | None:
-    """Return the difference in the first row in which two traces differ, or None if they are equal."""
+    """Return the first difference of two traces, or None if they are equal.
+
+    If one trace is the beginning of the other, the difference is that of their numbers of rows.
+    """
     common_rows = min(len(recorded), len(current))
     first_difference, column = common_rows, ""
     for field in SCHEMA:

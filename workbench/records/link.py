@@ -1,7 +1,7 @@
 """Links that contain a scenario: ``#s=`` and the scenario, compressed with zlib and written as base64url (RFC 4648).
 
-to_fragment(scenario)     the part of a link after #
-from_fragment(fragment)   the scenario in it
+to_fragment(scenario)     the part of a link after #, which contains the scenario
+from_fragment(fragment)   the scenario that a link contains
 """
 
 from __future__ import annotations

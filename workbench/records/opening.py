@@ -8,6 +8,7 @@ from pathlib import Path
 
 from workbench.errors import DataError, WorkbenchError
 from workbench.keywords import checked
+from workbench.locations import local_path
 from workbench.records.contents import read_contents
 from workbench.records.link import from_fragment
 from workbench.records.reproduction import build_scenario
@@ -27,7 +28,7 @@ def open_scenario(path: str | Path) -> Scenario:
     if isinstance(path, str) and "#s=" in path:
         return from_fragment(path)
     try:
-        return _open(Path(path))
+        return _open(local_path(path, "path"))
     except WorkbenchError as error:
         raise type(error)(f"{path}: {error}") from None
 

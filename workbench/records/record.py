@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from workbench.errors import DataError
+from workbench.locations import local_path
 from workbench.protocols.protocol import Protocol
 from workbench.records import carriers
 
@@ -71,7 +72,7 @@ def save(run: Run, folder: str | Path) -> Path:
 
     record.json names the versions, the engine and the hashes; `wb.reproduce` accepts the folder. Returns the folder.
     """
-    folder = Path(folder)
+    folder = local_path(folder, "folder")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "scenario.json").write_text(run.scenario.to_json() + "\n")
     (folder / "metrics.json").write_text(run.metrics.to_json(indent=2) + "\n")
@@ -100,9 +101,10 @@ def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
 
 
 def surroundings_for(record: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
-    """Return the versions, code digests and platform under which a recorded run is repeated now.
+    """Return the versions, code digests and platform of this process, to compare them with those in ``record``.
 
-    Code digests are computed for the folders of the package that ``record`` lists, and for the user's code.
+    Code digests are computed for the folders of the package that ``record`` lists, and for the user's code in
+    ``protocol``.
     """
     folders = record.get("code")
     return _surroundings(digests_of_folders(folders if isinstance(folders, Mapping) else ()), [protocol])

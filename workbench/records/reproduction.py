@@ -19,6 +19,7 @@ from typing import Any
 
 from workbench.errors import DataError, ParameterError, ScenarioError, WorkbenchError
 from workbench.keywords import checked
+from workbench.locations import local_path
 from workbench.records import contents, differences, table
 from workbench.records.differences import Difference
 from workbench.records.record import surroundings_for, versions
@@ -62,7 +63,7 @@ class Reproduction:
         return self.runs > 0 and not self.differences
 
     def add(self, differences: list[Difference], compared: str) -> None:
-        """Count a run, and add the differences in its results.
+        """Count one more run, and add the ``differences`` in its results.
 
         ``compared`` is a phrase for the verdict that names the compared values, such as "all metrics".
         """
@@ -133,7 +134,7 @@ def reproduce(
         raise ParameterError(f"reproduce: `most` is {most!r}; it must be at least 1, or None for all runs")
     checked_engine(engine)
     try:
-        return _reproduce(Path(path), engine, most, progress or (lambda done, total: None))
+        return _reproduce(local_path(path, "path"), engine, most, progress or (lambda done, total: None))
     except WorkbenchError as error:
         raise type(error)(f"{path}: {error}") from None
 
@@ -162,7 +163,7 @@ def _without_repetitions(records: Iterable[dict[str, Any]]) -> list[dict[str, An
 
 
 def _reproduce_record(
-    answer: Reproduction,
+    report: Reproduction,
     record: Mapping[str, Any],
     file: contents.Contents,
     engine: str,
@@ -171,15 +172,15 @@ def _reproduce_record(
 ) -> None:
     kind = record.get("of")
     if kind == "run":
-        _reproduce_run(answer, record, record, file.trace, engine, "")
+        _reproduce_run(report, record, record, file.trace, engine, "")
     elif kind == "runs" and isinstance(record.get("runs"), list):
         for run_index, fields in enumerate(record["runs"]):
             if not isinstance(fields, Mapping):
                 raise DataError(f"entry {run_index} of the record's list of runs is damaged: it is not a JSON object")
-            _reproduce_run(answer, record, fields, None, engine, f"{fields.get('name')}: ")
+            _reproduce_run(report, record, fields, None, engine, f"{fields.get('name')}: ")
             progress(run_index + 1, len(record["runs"]))
     elif kind == "sweep":
-        _reproduce_chart(answer, record, engine, most, progress)
+        _reproduce_chart(report, record, engine, most, progress)
     else:
         raise DataError(f"the record is of the kind {kind!r:.40}; this version reads the kinds run, runs and sweep")
 
@@ -188,14 +189,14 @@ def _reproduce_record(
 
 
 def _reproduce_run(
-    answer: Reproduction,
+    report: Reproduction,
     record: Mapping[str, Any],
     fields: Mapping[str, Any],
     trace: Any,
     engine: str,
     name: str,
 ) -> None:
-    """Repeat a recorded run with ``engine``, and add the differences to the report ``answer``.
+    """Repeat a recorded run with ``engine``, and add the differences to ``report``.
 
     ``fields``: the run's scenario and results, which are ``record`` itself or an element of a record of several runs.
     ``trace``: the trace in the file, or None. ``name``: prefix of each difference's subject, "NAME: " or "".
@@ -210,10 +211,10 @@ def _reproduce_run(
     if trace is not None and trace_module.digest(trace) != fields.get("trace_hash"):
         raise DataError("the trace does not match the hash in the record, so its rows were changed later")
     scenario = build_scenario(fields.get("scenario"), record)
-    answer.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
+    report.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
     run = _play(scenario, engine, "trace_hash" in fields)
     run_differences = [run] if isinstance(run, Difference) else _compare_run(fields, run, trace)
-    answer.add(
+    report.add(
         [difference._replace(subject=name + difference.subject) for difference in run_differences],
         _describe_scope(fields),
     )
@@ -252,7 +253,10 @@ def _format_count(value: Any) -> str:
 
 
 def _play(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference:
-    """Run a scenario and return the run, or the `Difference` to a complete run if the run raises an error."""
+    """Run a scenario and return the run.
+
+    If the run raises an error, return a `Difference` with the error instead: the recorded run was complete.
+    """
     try:
         run = play(scenario, engine, "trace" if with_trace else "metrics")
         _ = run.metrics
@@ -307,9 +311,9 @@ def _suggest_import(modules: list[str]) -> str:
 
 
 def _reproduce_chart(
-    answer: Reproduction, record: Mapping[str, Any], engine: str, most: int | None, progress: Progress
+    report: Reproduction, record: Mapping[str, Any], engine: str, most: int | None, progress: Progress
 ) -> None:
-    """Run the scenarios in the record of a sweep's chart again, and add the differences to the report ``answer``.
+    """Run the scenarios in the record of a sweep's chart again, and add the differences to ``report``.
 
     At most ``most`` scenarios are run (None: all). Call ``progress`` with the number of runs done and the total.
     """
@@ -322,7 +326,7 @@ def _reproduce_chart(
     if record.get("measure") and measure is None:
         module = str(record["measure"]).partition(":")[0]
         raise ScenarioError(
-            f"the sweep measures with {record['measure']}, which is not loaded: {_suggest_import([module])}"
+            f"the sweep's measure function {record['measure']} is not loaded: {_suggest_import([module])}"
         )
     try:
         stored_points = list(zip(table.documents(record["points"], record["rows"]), record["results"], strict=True))
@@ -334,14 +338,14 @@ def _reproduce_chart(
     for done_count, run_number in enumerate(run_numbers, 1):
         scenario_document, digest = stored_points[run_number]
         scenario = build_scenario(scenario_document, record)
-        answer.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
+        report.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
         metrics = _metrics_of(scenario, engine, measure)
         recorded_metrics = {name: values[run_number] for name, values in drawn.items()}
-        answer.add(
+        report.add(
             _compare_point(f"run {run_number:,}", recorded_metrics, str(digest), scenario, metrics), "all metrics"
         )
         progress(done_count, len(run_numbers))
-    _note_left_out(answer, failed_count)
+    _note_left_out(report, failed_count)
 
 
 def _compare_point(
@@ -358,7 +362,7 @@ def _compare_point(
 
 
 def _find_measure(name: Any) -> Callable[..., Any] | None:
-    """Return the function that ``name``, "module:function", names, or None if its module is not loaded.
+    """Return a sweep's measure function by its ``name``, "module:function", or None if its module is not loaded.
 
     A module of this package's protocols is imported if needed. For safety, other modules are not imported.
     """
@@ -376,7 +380,7 @@ def _find_measure(name: Any) -> Callable[..., Any] | None:
 
 
 def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | None) -> dict[str, float] | Difference:
-    """Run a scenario and return {name: value} of its metrics, or a `Difference` if the run raises an error.
+    """Run a scenario and return {name: value} of its metrics, or a `Difference` with the error if the run fails.
 
     ``measure``: the sweep's own function that returns further metrics of a run, or None.
     """
@@ -391,11 +395,11 @@ def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | N
 
 
 def _reproduce_rows(
-    answer: Reproduction, rows: Iterable[contents.SweepRow], engine: str, progress: Callable[[], Any]
+    report: Reproduction, rows: Iterable[contents.SweepRow], engine: str, progress: Callable[[], Any]
 ) -> None:
-    """Repeat the run of each row of a sweep's results with ``engine``, and add the differences to the report.
+    """Repeat the run of each row of a sweep's results with ``engine``, and add the differences to ``report``.
 
-    ``answer``: the report, which is extended. Call ``progress`` after each row.
+    Call ``progress`` after each row.
     """
     codes_by_measure: dict[str, Codes] = {}
     unknown_measures: set[str] = set()
@@ -411,12 +415,12 @@ def _reproduce_rows(
             unknown_measures.add(name)
         else:
             code_digest = codes_by_measure.setdefault(name, Codes(measure)).digest(scenario.protocol)
-            answer.add_surroundings(differences.compare_code(sweep_row.text("code"), code_digest))
-        answer.add_surroundings(differences.compare_versions(sweep_row.text("versions"), versions()))
-        answer.add(_compare_row(sweep_row, scenario, _metrics_of(scenario, engine, measure), is_unknown), "all metrics")
+            report.add_surroundings(differences.compare_code(sweep_row.text("code"), code_digest))
+        report.add_surroundings(differences.compare_versions(sweep_row.text("versions"), versions()))
+        report.add(_compare_row(sweep_row, scenario, _metrics_of(scenario, engine, measure), is_unknown), "all metrics")
         progress()
-    _note_left_out(answer, failed_count)
-    answer.notes += [
+    _note_left_out(report, failed_count)
+    report.notes += [
         f"the metrics of {name} were not compared: {_suggest_import([name.partition(':')[0]])}"
         for name in sorted(unknown_measures)
     ]
@@ -432,8 +436,8 @@ def _compare_row(
         names = [name for name in metrics if name in row.columns]
         recorded_metrics = {name: row.columns[name] for name in names}
     else:
-        of_measure = differences.names_of_measure(recorded_metrics, metrics) if without_measure else ()
-        names = [name for name in differences.names_to_compare(recorded_metrics, metrics) if name not in of_measure]
+        measure_names = differences.names_of_measure(recorded_metrics, metrics) if without_measure else ()
+        names = [name for name in differences.names_to_compare(recorded_metrics, metrics) if name not in measure_names]
     metric_differences = differences.compare_metrics(recorded_metrics, metrics, names)
     if scenario.hash != row.text("scenario"):
         metric_differences.insert(0, Difference("the scenario's hash", row.text("scenario"), scenario.hash))
@@ -449,6 +453,6 @@ def _parse_document(row: contents.SweepRow) -> Scenario:
         ) from None
 
 
-def _note_left_out(answer: Reproduction, failed: int) -> None:
+def _note_left_out(report: Reproduction, failed: int) -> None:
     if failed:
-        answer.notes.append(f"{failed:,} rows that failed in the sweep were skipped")
+        report.notes.append(f"{failed:,} rows that failed in the sweep were skipped")

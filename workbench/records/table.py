@@ -4,9 +4,10 @@ Besides the fields of every record (`workbench.records`), such a record has
 
     scenario, scenario_hash     base scenario of the sweep, or of the first sweep if the chart has several
     design                      the varied parameters in words
-    measure                     "module:name" of the sweep's own measure, if it has one
+    measure                     "module:name" of the sweep's own measure function, if it has one
     rows, rows_digest           number of rows, and a digest of all of them
-    results                     for each row 12 hex digits of its scenario's hash and its metrics; null for a failure
+    results                     a list with the digest of each row's scenario and metrics (`digest_of`); null for a
+                                row that failed
     drawn                       the metrics that the chart shows: name -> a value for each row
     points                      each row's whole scenario (`points_of`)
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from workbench.sweeps.work import Row
 
 MOST_POINTS = 10_000
+MOST_RECENT = 8  # sweeps whose points are kept for further charts
+_recent_points: dict[tuple[str | None, ...], dict[str, Any]] = {}
 Drawn = TypeVar("Drawn", bound=Any)  # a `Drawing`; this package must not import views
 
 
@@ -38,15 +41,13 @@ def record_of_table(
     """Return the record of a sweep for a chart, from which the sweep's runs can be repeated.
 
     ``rows`` are the sweep's results, ``plan`` has its scenarios in the same order. ``drawn`` names the metrics that the
-    chart shows. ``others`` are (rows, plan) of further sweeps in the chart, which use the same measure.
+    chart shows. ``others`` are (rows, plan) of further sweeps in the chart, with the same measure function.
     """
     from workbench.sweeps import user_code
 
     sweeps = [(list(sweep_rows), sweep_plan) for sweep_rows, sweep_plan in ((rows, plan), *others)]
     rows = [result_row for sweep_rows, _ in sweeps for result_row in sweep_rows]
-    row_digests = [
-        digest_of(result_row.scenario, result_row.metrics) if result_row.error is None else None for result_row in rows
-    ]
+    row_digests = _digests_of(rows)
     record_fields = {
         "of": "sweep",
         "scenario": json.loads(plan.scenario.to_json()),
@@ -54,13 +55,11 @@ def record_of_table(
         "design": "; ".join(dict.fromkeys(sweep_plan.design.text() for _, sweep_plan in sweeps)),
         **({} if plan.measure is None else {"measure": user_code.name_of(plan.measure)}),
         "rows": len(rows),
-        "rows_digest": hashlib.sha256(json.dumps(row_digests).encode()).hexdigest()[:16],
+        "rows_digest": digest_of_rows(rows),
     }
     protocols = [sweep_plan.scenario.protocol for _, sweep_plan in sweeps]
     if len(rows) <= MOST_POINTS:
-        stored_points = points_of(
-            [_document(result_row, sweep_plan) for sweep_rows, sweep_plan in sweeps for result_row in sweep_rows]
-        )
+        stored_points = _points_of_rows(tuple(row_digests), sweeps)
         metrics = [plain_metrics(result_row.metrics) for result_row in rows]
         record_fields["drawn"] = {name: [values.get(name) for values in metrics] for name in drawn}
         record_fields["results"] = row_digests
@@ -69,6 +68,20 @@ def record_of_table(
             protocol_from_dict(values) for values in stored_points["values"].get("protocol", ()) if values is not None
         ]
     return add_digest({**record_fields, **surroundings(protocols)})
+
+
+def _points_of_rows(digests: tuple[str | None, ...], sweeps: Sequence[tuple[list[Row], Plan]]) -> dict[str, Any]:
+    """Return the scenarios of all rows of ``sweeps``, in the form of `points_of`.
+
+    ``digests``: the digest of each row, None for a failed row, which has no scenario. Equal digests mean equal
+    scenarios, so recent results are cached by ``digests``: charts of the same rows share them.
+    """
+    if digests not in _recent_points:
+        documents_of_rows = [_document(row, plan) for sweep_rows, plan in sweeps for row in sweep_rows]
+        while len(_recent_points) >= MOST_RECENT:
+            del _recent_points[next(iter(_recent_points))]
+        _recent_points[digests] = points_of(documents_of_rows)
+    return _recent_points[digests]
 
 
 def _document(row: Row, plan: Plan) -> str:
@@ -88,6 +101,15 @@ def attach_record(
     """
     drawing.record = cache(partial(record_of_table, rows, plan, drawn, others))
     return drawing
+
+
+def digest_of_rows(rows: Iterable[Row]) -> str:
+    """Return a digest (16 hex digits) of a sweep's rows, with their scenarios and metrics, in their order."""
+    return hashlib.sha256(json.dumps(_digests_of(rows)).encode()).hexdigest()[:16]
+
+
+def _digests_of(rows: Iterable[Row]) -> list[str | None]:
+    return [digest_of(row.scenario, row.metrics) if row.error is None else None for row in rows]
 
 
 def digest_of(scenario: str, metrics: Mapping[str, float]) -> str:

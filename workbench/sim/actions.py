@@ -42,7 +42,10 @@ class Action:
 
 
 def check_at(at: Any) -> At:
-    """Return the nodes ``at`` as a tuple, or ALL. Raises ScenarioError for other values."""
+    """Return ``at`` as a tuple of node numbers, or ALL.
+
+    ``at``: a node number, an iterable of different node numbers, or "all". Raises ScenarioError for other values.
+    """
     if isinstance(at, str) and at == ALL:
         return ALL
     if is_whole(at):
@@ -58,7 +61,10 @@ def check_at(at: Any) -> At:
 
 
 def check_interval(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
-    """Return (start_s, stop_s) as floats; ``stop_s`` may be None. Raises ScenarioError for other values."""
+    """Check the interval [start_s, stop_s) and return both times as floats; ``stop_s`` may be None.
+
+    Raises ScenarioError for a value that is not a time in seconds, or if ``stop_s`` is before ``start_s``.
+    """
     checked_start_s = check_seconds("start_s", start_s, 0.0)
     stop = None if stop_s is None else check_seconds("stop_s", stop_s, 0.0)
     if stop is not None and stop < checked_start_s:
@@ -67,31 +73,43 @@ def check_interval(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
 
 
 def check_period(name: str, value: Any) -> float | None:
-    """Return a duration in seconds as a float, or None. Raises ScenarioError, with ``name``, for other values."""
+    """Return ``value``, a positive duration in seconds or None, as a float or None.
+
+    Raises ScenarioError for other values; ``name`` is the name of the argument in the message.
+    """
     return None if value is None else check_seconds(name, value, SHORTEST_S)
 
 
 def check_seconds(name: str, value: Any, shortest: float) -> float:
-    """Return seconds as a float, at least ``shortest``. Raises ScenarioError, with ``name``, for other values."""
+    """Return ``value``, a number of seconds of at least ``shortest``, as a float.
+
+    Raises ScenarioError for other values; ``name`` is the name of the argument in the message.
+    """
     if not is_number(value) or not shortest <= value <= LONGEST_S:
         raise ScenarioError(f"{name} is {value!r:.60}; it must be a number of seconds, {shortest:g} to {LONGEST_S:g}")
     return float(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return ``value`` if it is True or False; otherwise raise ScenarioError with ``name``."""
+    """Return ``value`` if it is True or False. Raises ScenarioError for other values.
+
+    ``name``: the name of the argument in the message.
+    """
     if not isinstance(value, bool):
         raise ScenarioError(f"{name} is {value!r:.60}; it must be True or False")
     return value
 
 
 def to_us(seconds: float) -> int:
-    """Return seconds in microseconds."""
+    """Convert seconds to microseconds, rounded to a whole number."""
     return round(seconds * 1_000_000)
 
 
 def select_nodes(at: At, nodes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the nodes ``at`` as a tuple; ALL selects ``nodes``, all nodes of the network."""
+    """Return the nodes that ``at`` names, as a tuple: ``at`` itself, or ``nodes`` if ``at`` is ALL.
+
+    ``nodes``: all nodes of the network.
+    """
     return nodes if isinstance(at, str) else at
 
 

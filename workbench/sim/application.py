@@ -53,7 +53,10 @@ def reading(scenario: Any, action: actions.Action, now: int) -> tuple[Attribute,
 
 
 def _record(kernel: Kernel, now: int, node: int, event: str, sequence: int, value: int, detail: str) -> None:
-    """Append a row to the trace: an action of the application at a node, or the node's failure or recovery."""
+    """Append a row to the trace: an action of the application at a node, or the node's failure or recovery.
+
+    ``node``: the node's address. ``event`` to ``detail``: the values of the trace's columns of these names.
+    """
     kernel.recorder.append((now, node, event, NOBODY, "", node, sequence, 0, value, detail))
 
 
@@ -80,7 +83,7 @@ class Outages:
             self.channel.stop_radio(i, now)
 
     def absences(self, scenario: Any) -> dict[int, Callable[[], None]]:
-        """Return {node: function that takes the node down at time 0} for nodes that join the network later."""
+        """Return {index of a node: function that takes the node down at time 0} for the nodes that join later."""
         index = self.kernel.index
         counts = count_absent(scenario.workload, self.kernel.addresses)
         return {index[node]: partial(self._keep_away, index[node], count) for node, count in counts.items()}

@@ -5,8 +5,8 @@ propagation model. It depends only on the positions of the nodes, as topologies 
 nodes send with the same power, so only differences count. Rounded to tenths of a dB, strengths are the same on every
 machine.
 
-Capture: a frame is received if it is stronger than each frame that overlaps with it by at least ``capture_dB``. This is
-the rule of ns-2; the sum of all interference, as in ns-3, is not computed.
+Capture: a frame is received if it is at least ``capture_dB`` stronger than each single frame that overlaps with it.
+This is the rule of ns-2; the sum of all interference, as in ns-3, is not computed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHORTEST_M = 1.0  # shorter links have the path loss of one metre
 def strengths_ddB(positions_m: np.ndarray, senders: Any, receivers: Any) -> np.ndarray:
     """Return for each arc how strong the sender's frames are at the receiver, in tenths of a dB; int32 (arcs,).
 
-    Strengths are relative to that at a distance of 1 m: 0 up to 1 m, negative beyond. ``positions_m``: (nodes, 2).
+    Strengths are relative to the strength at 1 m: 0 up to 1 m, negative beyond. ``positions_m``: (nodes, 2).
     ``senders`` and ``receivers``: (arcs,), indices of nodes.
     """
     offsets_m = positions_m[senders] - positions_m[receivers]

@@ -77,7 +77,7 @@ _Arc = tuple[int, float, Any]
 
 
 class Transmission:
-    """A frame in transit from a node's radio to its receivers; ``attempt`` counts its retries, if it is a unicast."""
+    """A frame in transit from a node's radio to its receivers; ``attempt``: how often a unicast was sent before."""
 
     __slots__ = ("attempt", "backoffs", "destination", "end", "frame", "label", "outage", "sender", "start")
 
@@ -96,11 +96,11 @@ class Transmission:
 
 
 class Arcs:
-    """The arcs of the network: ``receivers[i]`` is the list of arcs from the node with index ``i``, by receiver.
+    """The arcs of the network: ``receivers[i]`` is the list of arcs from the node with index ``i``, in receiver order.
 
     An arc is (index of the receiver, delivery ratio, key of the random draws of its losses). The key is None if the
-    ratio is 1. ``changes``: the changes of the arcs during the run, or None. ``ever[i]`` has the receivers of all arcs
-    from node ``i`` that exist at some time.
+    ratio is 1. ``changes``: the changes of the arcs during the run, or None. ``ever[i]``: the receivers, as indices, of
+    all arcs from node ``i`` that exist at any time of the run.
     """
 
     def __init__(
@@ -225,7 +225,10 @@ class Channel:
         return dict(zip(pairs, strengths_ddB(positions_m, senders, receivers).tolist(), strict=True))
 
     def _list_noise(self, changes: LinkChanges) -> tuple[list[int], list[int], list[int]]:
-        """Return (first, begins_us, ends_us) of the intervals of `noise_intervals`, as lists."""
+        """Return the intervals in which jammers disturb each node, as three lists (first, begins_us, ends_us).
+
+        The intervals of node i have the indices ``first[i]`` to ``first[i + 1] - 1`` in ``begins_us`` and ``ends_us``.
+        """
         first, intervals_us = noise_intervals(changes, len(self.addresses))
         return first.tolist(), intervals_us[:, 0].tolist(), intervals_us[:, 1].tolist()
 
@@ -233,7 +236,7 @@ class Channel:
         return [draws.below(key, 0, self.wake_interval_us) for key in self._make_keys(purposes.WAKE_PHASE)]
 
     def radio_states_us(self, end_us: int) -> np.ndarray | None:
-        """Return the time of each node's radio in each state in µs, int64 (nodes, states).
+        """Return how long each node's radio was in each state, in µs, int64 (nodes, states).
 
         ``end_us``: the end of the run. `workbench.sim.state_times` describes the states. Returns None if the radio does
         not state its currents.
@@ -247,7 +250,9 @@ class Channel:
     def report_links(self, i: int, now: int) -> None:
         """Report to node ``i`` the delivery ratios of its links in both directions.
 
-        The ratios are the true values, or the node's estimates so far if nodes learn them from beacons.
+        If nodes learn the ratios from beacons, the node's estimates so far are reported, and after a start without
+        memory the node's first beacon is scheduled. Otherwise the true ratios are reported. Do nothing if nodes are
+        motes that learn the ratios by their own radios.
         """
         if self.motes_learn:
             return
@@ -263,7 +268,11 @@ class Channel:
                 self._report_link(i, neighbor, now)
 
     def report_changed_links(self, i: int, now: int) -> None:
-        """Report to node ``i``, which was down and kept its memory, the ratios of links that may have changed."""
+        """Report to node ``i`` the delivery ratios of its links, which may have changed while the node was down.
+
+        Do nothing if no links change during the run, if the protocol does not use the ratios, or if nodes learn them
+        from beacons.
+        """
         if self.changes is None or self.learns or self.motes_learn or not uses_quality(self.scenario.protocol):
             return
         for neighbor in self._list_senders(i):
@@ -284,7 +293,7 @@ class Channel:
     # Changes of links
 
     def plan_changes(self) -> None:
-        """Put the changes of links on the kernel's heap: an entry for each time, with its range of rows."""
+        """Put the changes of links on the kernel's heap: one entry for all changes at the same time."""
         if self.changes is None or not len(self.changes.rows):
             return
         times_us = self.changes.rows["time_us"]
@@ -367,7 +376,10 @@ class Channel:
         self._add_audible(transmission.sender, transmission, now)
 
     def _add_audible(self, i: int, transmission: Transmission, now: int) -> None:
-        """Add a transmission to the list that node ``i`` can hear; remove those that can no longer disturb a frame."""
+        """Add a transmission to the list of transmissions that node ``i`` hears.
+
+        If the list is long, remove old transmissions, which can no longer disturb a frame.
+        """
         transmissions = self.audible[i]
         if len(transmissions) >= 16:
             # A frame that ends from now on began at most the longest airtime ago.
@@ -412,7 +424,8 @@ class Channel:
     def _finish(self, transmission: Transmission, outcome: int, now: int) -> None:
         """End a transmission: start the sender's next frame, and report the ``outcome`` of a unicast to the sender.
 
-        ``outcome`` is ACKNOWLEDGED, UNACKNOWLEDGED or UNDECIDED (the frame is sent again).
+        ``outcome``: ACKNOWLEDGED, UNACKNOWLEDGED or UNDECIDED. UNDECIDED is not reported: either the frame is sent
+        again, or it needs no acknowledgement.
         """
         if self.learns and transmission.label[0] == BEACON_NAME:
             self.beacons_waiting[transmission.sender] = False
@@ -474,7 +487,10 @@ class Channel:
         return self._find_interference(receiver, transmission) if self.collisions else ""
 
     def _is_jammed(self, receiver: int, transmission: Transmission) -> bool:
-        """Return whether a jammer disturbed the receiver while the frame, or the copy that it gets, was in the air."""
+        """Return whether a jammer disturbed the receiver while the frame was in the air.
+
+        With low-power listening, only the copy of the frame that the receiver gets counts.
+        """
         if self.noise is None:
             return False
         first, begins_us, ends_us = self.noise
@@ -507,7 +523,10 @@ class Channel:
     # CSMA/CA and acknowledgements (IEEE 802.15.4)
 
     def _contend(self, now: int, transmission: Transmission) -> None:
-        """Append a ready frame to the sender's queue; the first frame of a queue begins to contend for the channel."""
+        """Append a ready frame to the sender's queue; if the queue was empty, begin the frame's back-off.
+
+        A frame whose sender has failed since the frame was created is given up instead.
+        """
         i = transmission.sender
         if transmission.outage != self.outages[i]:
             self._give_up(transmission, now, "down")
@@ -641,10 +660,10 @@ class Channel:
         self.kernel.push(now + half_us + random_us, BEACON, (i, earlier, boot))
 
     def _send_beacon(self, now: int, beacon: tuple[int, int, int]) -> None:
-        """Send a beacon, unless the node has failed or its last beacon still waits for the channel.
+        """Send a beacon, unless the node is down or its previous beacon is still unsent; plan the next beacon.
 
-        ``beacon``: (node's index, number of its earlier beacons, number of its earlier starts). Beacons that were
-        planned before a restart are not sent.
+        ``beacon``: (node's index, number of its earlier beacons, number of its earlier starts). A beacon that was
+        planned before the node's last start is discarded.
         """
         i, beacon_count, boot = beacon
         if boot != self.kernel.boots[i]:
@@ -658,7 +677,10 @@ class Channel:
     # Low-power listening: see `workbench.sim.low_power`
 
     def _find_copy(self, i: int, transmission: Transmission) -> tuple[int, int]:
-        """Return (start, end) in µs of the copy that node ``i`` receives of a strobe (a frame in repeated copies)."""
+        """Return (start, end) in µs of the copy of a frame that node ``i`` receives if the frame is sent as a strobe.
+
+        A strobe is a sequence of copies of a frame; a node receives the first copy after its next wake-up.
+        """
         start_us, airtime = transmission.start, self.airtimes_us[len(transmission.frame)]
         end_us = copy_end(start_us, next_wake(self.phases_us[i], self.wake_interval_us, start_us), airtime)
         return end_us - airtime, end_us
@@ -666,8 +688,8 @@ class Channel:
     def _find_first_end(self, transmission: Transmission, airtime: int) -> int:
         """Return the earliest time in µs at which a strobe (a frame sent in repeated copies) can end.
 
-        A unicast to a neighbor can end with the first copy that the receiver gets. Any other strobe takes a whole
-        wake-up interval.
+        A unicast to a neighbor can end with the first copy after the receiver's wake-up. Any other strobe lasts a
+        whole wake-up interval. ``airtime``: the airtime of one copy, in µs.
         """
         receiver = transmission.destination
         if receiver is None or receiver < 0 or self.arcs.find(transmission.sender, receiver) is None:
@@ -675,7 +697,7 @@ class Channel:
         return self._find_copy(receiver, transmission)[1]
 
     def _is_phase_known(self, transmission: Transmission) -> bool:
-        """Return whether a frame's sender has learned from an acknowledgement when the receiver wakes up."""
+        """Return whether the frame's sender knows, from an earlier acknowledgement, when the receiver wakes up."""
         i = transmission.sender
         return self.known_phases.get((i, transmission.destination)) == self.outages[i]
 

@@ -21,9 +21,9 @@ class Conditions(NamedTuple):
 
     name            the protocol, as charts name it
     link_quality    "known" (the true delivery ratios: an oracle), "learned" (from beacons) or "unused"
-    own_retries     how often the protocol itself repeats a message, besides the radio
-    roles           the settings that give nodes a role, with the number and the choice of these nodes, as text; "" if
-                    the protocol has no such setting
+    own_retries     how often the protocol itself repeats a message, in addition to the radio's retries
+    roles           a text: each setting that gives nodes a role, how many nodes it names and which; "" if the protocol
+                    has no such setting
     frame           the largest frame in bytes and number of fragments, as text; "" without a limit
     filters         names of the protocol's filters, which change or drop messages
     changed         settings that differ from the defaults, as "name=value"; roles and filters are left out
@@ -56,8 +56,8 @@ class Conditions(NamedTuple):
 def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
     """Return the conditions under which a scenario's protocol runs: link qualities, retries, roles, limits, settings.
 
-    ``name``: the protocol's name in charts, by default its class's name. ``rule``: how the nodes with a
-    role were chosen, as text; by default, the text lists the nodes.
+    ``name``: the protocol's name in charts, by default the name of its class. ``rule``: a text that describes how the
+    nodes with a role were chosen; without it, `Conditions.roles` lists these nodes.
     """
     protocol, radio = scenario.protocol, scenario.radio
     quality = "unused"
@@ -108,15 +108,15 @@ def _find_ignored(scenario: Any) -> Iterator[str]:
 def warnings(compared: Sequence[Conditions]) -> list[str]:
     """Return a sentence for each advantage that only some of the ``compared`` protocols have."""
     advantages: tuple[tuple[str, Callable[[Conditions], Any]], ...] = (
-        ("the true link qualities from the start (an oracle)", lambda each: each.link_quality == "known"),
-        ("filters, which change what is sent", lambda each: each.filters),
-        ("retries of their own, besides the radio's", lambda each: each.own_retries),
-        ("the INTERVAL of subscriptions, so fewer readings", lambda each: "INTERVAL" not in each.ignored),
+        ("the true link qualities from the start (an oracle)", lambda entry: entry.link_quality == "known"),
+        ("filters, which change what is sent", lambda entry: entry.filters),
+        ("retries of their own, besides the radio's", lambda entry: entry.own_retries),
+        ("the INTERVAL of subscriptions, so fewer readings", lambda entry: "INTERVAL" not in entry.ignored),
     )
     sentences = []
-    for advantage_name, has in advantages:
-        names_with = [each.name for each in compared if has(each)]
-        names_without = [each.name for each in compared if not has(each)]
+    for advantage_name, has_advantage in advantages:
+        names_with = [entry.name for entry in compared if has_advantage(entry)]
+        names_without = [entry.name for entry in compared if not has_advantage(entry)]
         if names_with and names_without:
             sentences.append(f"With {advantage_name}: {', '.join(names_with)}. Without: {', '.join(names_without)}.")
     return sentences
@@ -124,7 +124,7 @@ def warnings(compared: Sequence[Conditions]) -> list[str]:
 
 def shared(scenarios: Mapping[str, Any]) -> str:
     """Return a sentence that warns if the radios of all scenarios are ideal (without losses and collisions), or ""."""
-    if scenarios and all(is_ideal(each.radio, each.topology) for each in scenarios.values()):
+    if scenarios and all(is_ideal(scenario.radio, scenario.topology) for scenario in scenarios.values()):
         return "The radio is ideal: no frame is lost and none collide, so costs and delays look better than on motes."
     return ""
 

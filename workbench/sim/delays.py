@@ -22,7 +22,7 @@ _MEMORY = 1000  # counters for which the number of requests is stored
 class Delays:
     """The random delays of all nodes: integers in [``shortest``, ``longest``] µs.
 
-    ``keys``: for each node, the key of its random draws.
+    ``keys``: for each node, the 64-bit key that determines its random draws.
     """
 
     def __init__(self, keys: list[int], shortest: int, longest: int) -> None:
@@ -46,8 +46,8 @@ class Delays:
 
     def _fill(self, counter: int) -> None:
         keys = np.array(self._keys, np.uint64)
-        mixed = mix64(keys + np.uint64((counter + 1) * draws.GOLDEN & 0xFFFFFFFFFFFFFFFF))
-        delays = ((mixed >> np.uint64(32)) * np.uint64(self.width)) >> np.uint64(32)
+        random_bits = mix64(keys + np.uint64((counter + 1) * draws.GOLDEN & 0xFFFFFFFFFFFFFFFF))
+        delays = ((random_bits >> np.uint64(32)) * np.uint64(self.width)) >> np.uint64(32)
         self._columns[counter] = (delays + np.uint64(self.shortest)).tolist()
         self._requests.clear()
         if len(self._columns) > _COLUMNS:
@@ -55,7 +55,7 @@ class Delays:
 
 
 def node_keys(key: int, addresses: tuple[int, ...]) -> list[int]:
-    """Return for each address the key of the node's random draws.
+    """Return for each address the 64-bit key that determines the node's random draws.
 
     If ``key`` is ``draws.make_key(*numbers)``, a node's key is ``draws.make_key(*numbers, address)``.
     """

@@ -27,9 +27,10 @@ def play(
 ) -> Sequence[Node]:
     """Play a scenario to its end; return the nodes in their final state, in ascending order of their addresses.
 
-    ``nodes``: replacements for the protocol's own nodes, in the same order. They can be proxies for nodes that run
-    elsewhere. ``make_again``: a function that returns such a node (index, number of its earlier starts) without memory,
-    for nodes that crash. ``progress`` is called regularly with the fraction of the run that is done, 0 to 1.
+    ``nodes``: replacements for the protocol's own nodes, in the same order, such as proxies for nodes that run
+    elsewhere. ``make_again(index, boot)``: returns a new node without memory for a node that crashed; ``boot`` is the
+    number of the node's earlier starts. ``progress`` is called regularly with the fraction of the run that is done, 0
+    to 1.
     """
     kernel = begin(scenario, recorder, nodes, make_again)
     kernel.play(duration_us(scenario), progress)
@@ -72,13 +73,16 @@ def make_nodes(scenario: Any) -> list[Node]:
 
 
 def make_node(scenario: Any, i: int, boot: int) -> Node:
-    """Return the protocol's own node with index ``i`` after ``boot`` earlier starts; each has its own random stream."""
+    """Create a node of the protocol, with the index ``i``, for its start number ``boot`` (0 for the first start).
+
+    The node's random stream is different after each start.
+    """
     address = sorted(scenario.topology.nodes)[i]
     return scenario.protocol.make_node(address, draws.Stream(boot_key(scenario.seed, address, boot)))
 
 
 def boot_key(seed: int, address: int, boot: int) -> int:
-    """Return the key of a node's random draws after ``boot`` earlier starts in the run."""
+    """Return the key that determines a node's random draws after ``boot`` earlier starts in the run."""
     key = draws.make_key(seed, draws.PROTOCOL, address)
     return draws.make_key(key, boot) if boot else key
 
@@ -86,8 +90,8 @@ def boot_key(seed: int, address: int, boot: int) -> int:
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Recorder:
     """Run a scenario on the reference engine; return the recorder, which stores the run's rows.
 
-    ``record``: "trace" to store all rows, or "metrics" to store and count what metrics need. ``progress`` is called
-    regularly with the fraction of the run that is done, 0 to 1.
+    ``record``: "trace" to store all rows, or "metrics" to store only rows that metrics read and to count events.
+    ``progress`` is called regularly with the fraction of the run that is done, 0 to 1.
     """
     recorder = (
         MetricsRecorder(_sinks(scenario), metric_events(scenario.protocol)) if record == "metrics" else Recorder()
@@ -102,7 +106,7 @@ def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = No
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Disable Python's collector of reference cycles during a run.
+    """Disable Python's collector of reference cycles during a ``with`` block.
 
     A run creates no reference cycles for its rows, and the collector would traverse millions of rows repeatedly.
     """

@@ -1,7 +1,7 @@
-"""The file format of scenarios: their JSON form, in both directions. Scenario hashes are digests of this form.
+"""The file format of scenarios: functions that convert a scenario to JSON and back. Hashes are digests of this form.
 
-A file contains no code: a protocol is a name and its parameters. The program that reads a file must know the names of
-its protocol and user code.
+A file contains no code: a protocol is stored as its name and parameters, and other code of the user's own as its name.
+The program that reads a file must have installed or imported the protocol and this code.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
 
 
 def protocol_from_dict(values: Any) -> Protocol:
-    """Return the protocol described by plain values.
+    """Return the protocol that the plain values of `protocol_to_dict` describe.
 
     Raises ScenarioError if the protocol is not installed, or if it lacks a parameter that the values name.
     """
@@ -147,14 +147,14 @@ def protocol_from_dict(values: Any) -> Protocol:
 def _protocol_class(name: str) -> type[Protocol]:
     if name in public_names.PROTOCOLS:
         return _load_public_class(name)
-    module, _, cls = name.rpartition(":")
+    module, _, class_name = name.rpartition(":")
     # A file must not cause an import: a protocol from elsewhere must be a plug-in, or be loaded already.
-    loaded = getattr(sys.modules.get(module), cls, None)
-    if isinstance(loaded, type) and issubclass(loaded, Protocol):
-        return loaded
-    plugin = plugins.load("protocols", cls)
-    if plugin is not None and module in ("", plugin.__module__):
-        return plugin
+    loaded_class = getattr(sys.modules.get(module), class_name, None)
+    if isinstance(loaded_class, type) and issubclass(loaded_class, Protocol):
+        return loaded_class
+    plugin_class = plugins.load("protocols", class_name)
+    if plugin_class is not None and module in ("", plugin_class.__module__):
+        return plugin_class
     known_names = sorted([*public_names.PROTOCOLS, *plugins.names("protocols")])
     hint = f"import {module} first" if module else f"known protocols: {', '.join(known_names)}"
     raise ScenarioError(f"the scenario's protocol {name!r} is not known here{meant(name, known_names)}; {hint}")

@@ -77,7 +77,10 @@ class Kernel:
     # Loop, heap and time
 
     def push(self, time: int, kind: int, argument: Any) -> None:
-        """Schedule the call ``handlers[kind](time, argument)`` at ``time`` (µs), after earlier entries of that time."""
+        """Schedule the call ``handlers[kind](time, argument)`` at ``time`` (µs).
+
+        Calls at the same time are made in the order in which they were scheduled.
+        """
         self.counter += 1
         heappush(self.heap, (time, self.counter, kind, argument))
 
@@ -113,10 +116,10 @@ class Kernel:
     # Nodes
 
     def start(self, absent: Mapping[int, Callable[[], None]] = MappingProxyType({})) -> None:
-        """Start the nodes at time 0, and report the delivery ratios of their links to them.
+        """Start the nodes at time 0, and report to each node the delivery ratios of its links.
 
-        Nodes whose class does not override `Node.link_quality` get no reports. ``absent``: {node: function}, the nodes
-        that are not in the network yet; the function is called instead.
+        Nodes whose class does not override `Node.link_quality` get no reports. ``absent``: {index of a node: function}
+        for nodes that join the network later; such a node is not started, and its function is called instead.
         """
         for i, node in enumerate(self.nodes):
             node.tells_all = not self.recorder.metrics_only
@@ -131,7 +134,7 @@ class Kernel:
             self.collect(i, 0)
 
     def restart(self, i: int, now: int) -> None:
-        """Start node ``i`` without memory, and report the delivery ratios of its links to it."""
+        """Start node ``i`` without memory, and report to the node the delivery ratios of its links."""
         self.boots[i] += 1
         self.lost_memory[i] = False
         boot = self.boots[i]

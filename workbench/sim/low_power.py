@@ -11,10 +11,11 @@ Model, after ContikiMAC (A. Dunkels, The ContikiMAC Radio Duty Cycling Protocol,
     unicast       The strobe ends with the acknowledgement of the first copy after the receiver's wake-up; without an
                   acknowledgement it takes a whole interval too.
     phase lock    A sender whose frame was acknowledged knows the receiver's phase. It sends its next frame to that
-                  neighbor just before a wake-up, so that one or two copies are enough; if none is acknowledged, it ends
-                  the strobe. It forgets the phase when all retransmissions failed, or when it fails itself.
-    back-off      Carrier sense as always. A channel that was busy is likely to be busy for an interval, so further
-                  back-offs are multiples of an eighth of the interval.
+                  neighbor just before a wake-up, so that one or two copies are enough. If none of these copies is
+                  acknowledged, the strobe ends early. The sender forgets the phase if all retransmissions fail, or
+                  if it fails itself.
+    back-off      Nodes sense the carrier as with csma. A busy channel is likely to stay busy for a whole wake-up
+                  interval, so further back-offs are multiples of an eighth of this interval.
 
 Simplifications: clocks do not drift; a node keeps its phase through a failure; strobes disturb other frames throughout,
 also in the gaps between copies.
@@ -45,7 +46,7 @@ def next_wake(phase_us: Any, interval_us: int, time_us: Any) -> Any:
 
 
 def copy_end(start_us: Any, wake_us: Any, airtime_us: Any) -> Any:
-    """Return the time in µs at which a node that wakes up at ``wake_us`` has received a copy of a strobe's frame.
+    """Return the time in µs at which a node that wakes up at ``wake_us`` has received a whole copy of a strobe's frame.
 
     This is the end of the first copy that begins at or after ``wake_us``. The copies, each of ``airtime_us``, are sent
     from ``start_us`` on, with pauses of GAP_US.
@@ -55,9 +56,10 @@ def copy_end(start_us: Any, wake_us: Any, airtime_us: Any) -> Any:
 
 
 def strobe_end(start_us: int, airtime_us: int, interval_us: int) -> int:
-    """Return the time in µs at which a strobe ends that begins at ``start_us`` and reaches every neighbor.
+    """Return the end in µs of a strobe (repeated copies of a frame) that must reach every neighbor.
 
-    ``airtime_us``: the airtime of one copy. ``interval_us``: the interval of wake-ups.
+    ``start_us``: the beginning of the strobe. ``airtime_us``: the airtime of one copy. ``interval_us``: the interval of
+    wake-ups.
     """
     return copy_end(start_us, start_us + interval_us, airtime_us)
 
@@ -78,9 +80,9 @@ def check_time(time_us: int, slots: int, backoffs: int, interval_us: int, phase_
 
 
 def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
-    """Return the time in µs that a node, if it hears no frame, spends on checks of the channel in [0, ``time_us``).
+    """Return how long, in µs, a node checks the channel in [0, ``time_us``) if it hears no frame.
 
-    The node first wakes up at ``phase_us``, then every ``interval_us``.
+    The node first wakes up at ``phase_us``, then every ``interval_us``. Each wake-up takes CHECKS_US.
     """
     passed_us = time_us - phase_us
     if passed_us <= 0:
@@ -89,7 +91,7 @@ def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
 
 
 def checks_between_us(phase_us: int, interval_us: int, start_us: int, end_us: int) -> int:
-    """Return the time in µs that a node, if it hears no frame, spends on checks of the channel in [start_us, end_us).
+    """Return how long, in µs, a node checks the channel in [``start_us``, ``end_us``) if it hears no frame.
 
     The node first wakes up at ``phase_us``, then every ``interval_us``. The result is 0 for a radio that never sleeps
     (an interval of 0).

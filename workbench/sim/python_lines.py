@@ -18,9 +18,11 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from workbench import plugins, public_names, topology
+from workbench.mobility import MobilityModel
 from workbench.protocols.protocol import Protocol
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
+from workbench.sim.changes.measured import LinkQualities
 from workbench.sim.readings import Readings
 
 _WIDTH = 116
@@ -63,9 +65,9 @@ def _write_topology(graph: Any) -> str:
         generator_name = recipe.pop("kind")
         arguments = {name: value for name, value in recipe.items() if value is not None}
         return _write_call(f"wb.topology.{generator_name}", arguments)
-    literal = pprint.pformat(json.loads(json.dumps(plain_form)), width=_WIDTH, compact=True, sort_dicts=False)
-    indented = literal.replace("\n", "\n    ")
-    return f"wb.topology.from_dict(\n    {indented}\n    )"
+    literal_text = pprint.pformat(json.loads(json.dumps(plain_form)), width=_WIDTH, compact=True, sort_dicts=False)
+    indented_text = literal_text.replace("\n", "\n    ")
+    return f"wb.topology.from_dict(\n    {indented_text}\n    )"
 
 
 def _write_protocol(protocol: Protocol) -> str:
@@ -83,13 +85,15 @@ def _write_protocol(protocol: Protocol) -> str:
 def _write_item(item: Any) -> str:
     verb = next(verb for kind, verb in _MAKERS.items() if isinstance(item, kind))
     changed_fields = _find_changed_fields(item)
+    if fields(item)[0].name != "at":  # a jammer, for example, is at no node
+        return _write_call(f"wb.{verb}", changed_fields)
     nodes = changed_fields.pop("at", item.at)
-    literal = (
+    nodes_text = (
         repr(nodes[0])
         if isinstance(nodes, tuple) and len(nodes) == 1
         else repr(nodes if isinstance(nodes, str) else list(nodes))
     )
-    return _write_call(f"wb.{verb}", changed_fields, literal)
+    return _write_call(f"wb.{verb}", changed_fields, nodes_text)
 
 
 def _find_changed_fields(value: Any) -> dict[str, Any]:
@@ -110,6 +114,9 @@ def _write_value(value: Any) -> str:
         return f"[{', '.join(_write_value(item) for item in value)}]"
     if isinstance(value, SensorField):
         return _write_call("wb.SensorField", _find_changed_fields(value))
-    if isinstance(value, Readings):
-        return _write_call("wb.Readings", value.to_dict())
+    if isinstance(value, (Readings, LinkQualities)):
+        return _write_call(f"wb.{type(value).__name__}", value.to_dict())
+    if isinstance(value, MobilityModel):
+        parameters = {name: entry for name, entry in value.to_dict().items() if name != "kind" and entry is not None}
+        return _write_call(f"wb.mobility.{type(value).__name__}", parameters)
     return f"wb.{value!r}" if hasattr(value, "user_code") else repr(value)

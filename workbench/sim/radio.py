@@ -14,17 +14,19 @@ Model
                  `Protocol`), and otherwise refused with an error. Fragments follow each other as a burst with one
                  back-off and one acknowledgement; each has a header of 5 bytes (RFC 4944), the radio's overhead, and a
                  pause of 640 µs before the next. The frame is received if no fragment is lost.
-    csma         unslotted CSMA/CA of IEEE 802.15.4: a random back-off, then a check of the channel, up to five times
-                 with a doubling range; then the frame is given up. Without collisions it only costs time and frames.
+    csma         unslotted CSMA/CA of IEEE 802.15.4: a random back-off, then a check of the channel. If the channel is
+                 busy, the node backs off again, from a larger range; after five checks the frame is given up. In a
+                 channel without collisions, csma only costs time and frames.
     retries      times a unicast frame is sent again when no acknowledgement comes (802.15.4: 3). An acknowledgement is
                  lost like a frame on the reverse arc; it takes airtime, but disturbs no other frame.
-    energy       per byte sent, and per byte of each frame that is addressed to a receiver and reaches it, received or
-                 collided; overhead included. Idle listening and overhearing other nodes' unicasts are not counted.
-                 Defaults: CC2420 at 3 V, 17.4 mA sending (0 dBm) and 18.8 mA receiving (its data sheet, table 5).
+    energy       per byte sent, and per byte of each frame that reaches a node to which it is addressed, even if the
+                 frame collides there; overhead included. Idle listening and overhearing other nodes' unicasts are not
+                 counted. Defaults: CC2420 at 3 V, 17.4 mA sending (0 dBm) and 18.8 mA receiving (its data
+                 sheet, table 5).
     charge       only if the currents ``tx_mA`` and ``rx_mA`` are stated, as in the presets: the time of each radio in
                  each state (`workbench.sim.state_times`) times its current. Idle listening, overhearing,
-                 acknowledgements and carrier sense are counted. ``overhearing``: a node receives a "frame" for
-                 another node whole, or only up to its destination "address".
+                 acknowledgements and carrier sense are counted. ``overhearing``: how much of a frame for another
+                 node is received: the whole "frame", or only the part up to its destination "address".
     link quality protocols that choose their links (Diffusion's black list, DPS's dense neighborhoods) know
                  the delivery ratios of all links from the start ("true", an oracle), or their nodes learn them
                  ("learned") from beacons (`workbench.protocols.link_estimator`). Nodes broadcast a beacon within
@@ -241,7 +243,10 @@ class Radio:
         return max(self.max_frame_B, max_fragments * max(1, self.max_frame_B - FRAGMENT_HEADER_B))
 
     def delivery_ratio(self, pdr: float) -> float:
-        """Return the share of frames, 0 to 1, that an arc delivers; ``pdr``: the delivery ratio in the topology."""
+        """Return the share of frames, 0 to 1, that an arc delivers, by the setting ``loss`` of this radio.
+
+        ``pdr``: the arc's delivery ratio in the topology; it counts only if ``loss`` is "links".
+        """
         if self.loss == "links":
             return pdr
         return 1.0 if self.loss == "none" else 1.0 - float(self.loss)
@@ -252,8 +257,8 @@ class Radio:
         Fields that were added after version 0.1 are left out if they have their defaults.
         """
         values = {**asdict(self), "jitter_ms": list(self.jitter_ms)}
-        at_default = {field.name for field in fields(self) if getattr(self, field.name) == field.default}
-        return {name: value for name, value in values.items() if name not in ADDED & at_default}
+        default_names = {field.name for field in fields(self) if getattr(self, field.name) == field.default}
+        return {name: value for name, value in values.items() if name not in ADDED & default_names}
 
     @staticmethod
     def from_dict(values: Any) -> Radio:
@@ -321,7 +326,10 @@ def knows_links(radio: Radio, protocol: Any, topology: Any) -> bool:
 
 
 def own_retries(protocol: Any) -> int:
-    """Return how often a protocol itself sends a message again, besides the radio: its parameter ``retries``, or 0."""
+    """Return how often a protocol itself repeats a message: its setting ``retries``, or 0 without this setting.
+
+    The radio's retries are not included.
+    """
     return int(protocol.settings.get("retries", 0))
 
 

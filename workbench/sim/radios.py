@@ -113,7 +113,7 @@ def _ieee_802_15_4(tx_mA: float, rx_mA: float, sleep_mA: float, supply_V: float,
 
 
 def named_radios() -> dict[str, Radio]:
-    """Return {name: radio} for lists of choices: the ideal channel, the presets, and the radios of plug-ins."""
+    """Return {name: radio} for a user to choose from: the ideal channel, real radios, and the radios of plug-ins."""
     workbench_radios = {
         "ideal channel": ideal(),
         "IEEE 802.15.4": Radio(collisions=True, csma=True, retries=MAX_FRAME_RETRIES),

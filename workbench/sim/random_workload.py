@@ -5,14 +5,14 @@
     random_outage     a random share of nodes that fail
 
 Theory of operation
-    Dimensions are named by their keys and ranges ("TEMP 0 50", `workbench.attributes.dimensions`). An interval has the
-    length L / ``cells`` * ``longest`` of its dimension. L is drawn from 1 to ``cells``, with a probability proportional
-    to L ** -exponent (Zipf's law): many intervals are short, few are long. ``exponent=0`` makes all lengths equally
-    likely; ``cells=1`` gives all intervals the length ``longest``. With several dimensions, the length is drawn for
-    each. The position of an interval within its dimension is uniform.
+    A dimension is a key and its range, such as "TEMP 0 50" (`workbench.attributes.dimensions`). The length of an
+    interval, as a share of its dimension's range, is ``longest`` * L / ``cells``. L is drawn from 1 to ``cells``; its
+    probability is proportional to L ** -exponent (Zipf's law), so many intervals are short and few are long.
+    ``exponent=0`` makes all lengths equally likely; with ``cells=1`` all intervals have the length ``longest``. With
+    several dimensions, a length is drawn for each. The position of an interval within its dimension is uniform.
 
-    Draws are counter-based (`workbench.draws`), with a stream for each kind of item: the first n of many queries are
-    the same as those of a list of n, and events do not depend on queries.
+    Each item has its own stream of random numbers (`workbench.draws`), which depends on its kind and number. So a
+    longer list of queries begins with the same queries, and events do not depend on queries.
 
 Cost
     Some 20 µs an item.
@@ -51,11 +51,11 @@ def range_queries(
     every_s: float = 0.0,
     seed: int = 1,
 ) -> list[Subscribe]:
-    """Return ``count`` subscriptions, each at one of ``nodes``, to one interval of each dimension.
+    """Return ``count`` subscriptions, each at a random node of ``nodes`` and for a random interval of each dimension.
 
-    The first starts at ``start_s``, each further one ``every_s`` later. ``longest`` is a share of the dimension in (0,
-    1]; the module's docstring explains ``dimensions``, ``exponent`` and ``cells``. Raises ScenarioError or
-    ParameterError for arguments out of range.
+    The first starts at ``start_s``, each further one ``every_s`` later. ``longest``: the length of the longest
+    interval, as a share of its dimension, in (0, 1]. The module's docstring explains ``dimensions``, ``exponent`` and
+    ``cells``. Raises ScenarioError or ParameterError for arguments out of range.
     """
     if not is_whole(cells) or not 1 <= cells <= _MOST_CELLS:
         raise ScenarioError(f"cells is {cells!r:.60}; it must be a whole number from 1 to {_MOST_CELLS:,}")
@@ -89,7 +89,7 @@ def range_events(
     every_s: float = 0.01,
     seed: int = 1,
 ) -> list[Publish]:
-    """Return ``count`` publications, each at one of ``nodes`` with a value of each dimension.
+    """Return ``count`` publications, each at a random node of ``nodes`` with a random value of each dimension.
 
     The first is published at ``start_s``, each further one ``every_s`` later. ``dimensions``: "key minimum maximum" for
     each dimension. Raises ScenarioError or ParameterError for arguments out of range.
@@ -109,7 +109,7 @@ def range_events(
 def random_outage(
     nodes: Iterable[int], share: float, start_s: float, stop_s: float | None = None, *, seed: int = 1
 ) -> Outage:
-    """Return an outage of random ``nodes`` from ``start_s`` to ``stop_s``.
+    """Return an outage of nodes chosen at random from ``nodes``, from ``start_s`` to ``stop_s``.
 
     ``stop_s=None``: the outage lasts to the end of the run. ``share``: the share of ``nodes`` that fail, in (0, 1]; the
     number of failing nodes is rounded, and at least 1.
@@ -136,10 +136,10 @@ def _draw_items(nodes: Iterable[int], count: int, seed: int, kind: int) -> Itera
 
 
 def _check_nodes(nodes: Iterable[int]) -> list[int]:
-    ordered = sorted(nodes)
-    if not ordered:
+    sorted_nodes = sorted(nodes)
+    if not sorted_nodes:
         raise ScenarioError("the argument `nodes` is empty; it must name nodes, such as range(100) or a topology")
-    return ordered
+    return sorted_nodes
 
 
 def _read_dimensions(dimensions: Sequence[str]) -> list[tuple[str, int, int, int]]:

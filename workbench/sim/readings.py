@@ -33,9 +33,9 @@ Column = tuple[float | None, ...]
 class Readings:
     """Values of attribute keys, and the times at which they are published, in seconds from the start of the run.
 
-    Times ascend. ``values`` has for each key a list with a value, in the key's unit, for each time. None (or NaN) marks
-    a missing value; each time needs at least one value. Values are rounded to the key's resolution before they are
-    published. Raises ScenarioError for values out of a key's range, and for times that do not ascend.
+    Times ascend. ``values`` is {key: one value for each time}, in the key's unit. None (or NaN) marks a missing value;
+    each time needs at least one value. Values are rounded to the key's resolution before they are published. Raises
+    ScenarioError for values out of a key's range, and for times that do not ascend.
 
     >>> Readings((0.0, 31.0), {"TEMP": (21.504, 21.6), "HUMIDITY": (None, 40)}).attributes(3, 0.0, 0.0, 31.0)
     'TEMP IS 21.6, HUMIDITY IS 40.0'
@@ -53,7 +53,9 @@ class Readings:
         }
         is_missing = np.all([np.isnan(column) for column in columns_of_key.values()], axis=0)
         if is_missing.any():
-            raise ScenarioError(f"the reading at {times_us[is_missing.argmax()] / 1e6} s has no value; leave it out")
+            raise ScenarioError(
+                f"the reading at {times_us[is_missing.argmax()] / 1e6} s has no value; give one, or leave out its time"
+            )
         object.__setattr__(self, "times_s", tuple((times_us / 1e6).tolist()))
         object.__setattr__(self, "values", tuple((key, _replace_nan(column)) for key, column in columns_of_key.items()))
 
@@ -64,7 +66,7 @@ class Readings:
 
     @cached_property
     def times_us(self) -> tuple[int, ...]:
-        """The times in microseconds."""
+        """The times ``times_s`` in microseconds."""
         return tuple(round(time * 1e6) for time in self.times_s)
 
     def attributes(
@@ -93,7 +95,7 @@ class Readings:
         """Return the readings that `to_dict` converted to plain values. Raises ScenarioError for other values."""
         if set(form) != {"times_s", "values"} or not isinstance(form["times_s"], list):
             raise ScenarioError(
-                f"readings have the fields {', '.join(map(str, form))}; they must have a list times_s, and values"
+                f"readings have the fields {', '.join(map(str, form))}; they must have times_s, a list, and values"
             )
         values_of_key = form["values"]
         if not isinstance(values_of_key, Mapping) or not all(
@@ -108,12 +110,15 @@ class Readings:
 
 
 def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
-    """Return the times in microseconds. Raises ScenarioError for invalid times."""
-    wrong = next((time for time in _select_values_to_check(times_s) if not is_number(time)), None)
-    if wrong is None:
-        wrong = next((time for time in times_s if not 0 <= time <= LONGEST_S), None)
-    if wrong is not None or not times_s:
-        wrong_text = "no times" if wrong is None else repr(wrong)
+    """Convert ``times_s`` to microseconds.
+
+    Raises ScenarioError for times out of range, and for times that do not ascend by a microsecond at least.
+    """
+    wrong_time = next((time for time in _select_values_to_check(times_s) if not is_number(time)), None)
+    if wrong_time is None:
+        wrong_time = next((time for time in times_s if not 0 <= time <= LONGEST_S), None)
+    if wrong_time is not None or not times_s:
+        wrong_text = "no times" if wrong_time is None else repr(wrong_time)
         raise ScenarioError(f"times_s has {wrong_text:.40}; it must have numbers of seconds, 0 to {LONGEST_S:g}")
     times_us = np.rint(np.array(times_s, float) * 1e6)
     wrong_positions = np.flatnonzero(np.diff(times_us) < 1)
@@ -129,9 +134,9 @@ def _select_values_to_check(column: tuple[Any, ...]) -> Iterable[Any]:
 
 
 def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
-    """Check the values of key ``name`` in ``column``; return them rounded to the key's resolution, NaN if missing.
+    """Check ``column``, the values of the key ``name``, and return them rounded to the key's resolution.
 
-    ``count``: the number of times, and so of values.
+    A missing value (None or NaN) becomes NaN. ``count``: the number of values that ``column`` must have.
     """
     try:
         key = attributes.key_of(name)
@@ -148,8 +153,8 @@ def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
             raise ScenarioError(f"{key.name} has {value!r:.40}; its values are numbers, or None where one is missing")
     # Few of many values are distinct. Each distinct value becomes an attribute once, which checks and rounds it.
     unrounded_values = np.array([math.nan if value is None else value for value in column], float)
-    distinct, inverse = np.unique(unrounded_values, return_inverse=True)
-    return np.array([_rounded(key, value) for value in distinct.tolist()], float)[inverse]
+    distinct_values, value_index = np.unique(unrounded_values, return_inverse=True)
+    return np.array([_rounded(key, value) for value in distinct_values.tolist()], float)[value_index]
 
 
 def _rounded(key: Any, value: float) -> float:

@@ -21,7 +21,7 @@ TEXTS = ("event", "message", "detail")
 
 
 class Row(NamedTuple):
-    """A row of the trace, with its position in the trace."""
+    """A row of the trace; ``position`` is its row number in the table from which it was read."""
 
     position: int
     time_us: int
@@ -72,7 +72,7 @@ class Columns:
         self._events: np.ndarray | None = None  # the codes of events, in a narrow type for fast comparison
 
     def part(self, rows: np.ndarray) -> Columns:
-        """Return a `Columns` object with a selection of rows; ``rows``: their row numbers, ascending."""
+        """Return a `Columns` object that has only some rows of this table; ``rows``: their row numbers, ascending."""
         selection = copy(self)
         selection.rows, selection._at, selection._rows_of, selection._events = len(rows), self.in_trace(rows), {}, None
         selection.numbers = _OnDemand(lambda name: self.numbers[name][rows])
@@ -80,7 +80,10 @@ class Columns:
         return selection
 
     def in_trace(self, rows: np.ndarray) -> np.ndarray:
-        """Convert row numbers of this table, which may be a `part` of the trace, to row numbers of the whole trace."""
+        """Convert row numbers of this table to row numbers of the whole trace.
+
+        They differ if this table is a `part` of the trace.
+        """
         return rows if self._at is None else self._at[rows]
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -129,10 +132,10 @@ class Columns:
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
-        """Return the number of rows with this ``event`` in each interval of the table; int64 (r,).
+        """Count the rows with this ``event`` in intervals of the table that begin at the row numbers ``rows`` (r,).
 
-        ``rows`` (r,): row numbers, ascending. Interval i is [``rows[i]``, ``rows[i + 1]``); the last interval ends with
-        the table.
+        ``rows`` must ascend. Element i of the result, int64 (r,), is the count in [``rows[i]``, ``rows[i + 1]``); the
+        last interval ends with the table.
         """
         code = self.code("event", event)
         if not len(rows) or code < 0:
@@ -150,9 +153,13 @@ class Columns:
         return self._mark_codes(name, {word})[self.codes[name][rows]]
 
     def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
-        """Return (indices, words): the distinct texts of a column at ``rows``, and for each row an index into them."""
-        occurring, inverse = unique_inverse(self.codes[name][rows])
-        return inverse, [self.words[name][code] for code in occurring.tolist()]
+        """Return (indices, words) for ``rows`` in the text column ``name``.
+
+        ``words``: the distinct texts in these rows. ``indices`` (len(rows),): for each row, the index of its text in
+        ``words``.
+        """
+        occurring_codes, word_index = unique_inverse(self.codes[name][rows])
+        return word_index, [self.words[name][code] for code in occurring_codes.tolist()]
 
     def numbered(self, name: str, rows: np.ndarray, numbers: Mapping[str, int]) -> np.ndarray:
         """Return ``numbers[text]`` for the text of each of ``rows`` in the column ``name``; int64 (len(rows),).
@@ -177,7 +184,7 @@ class Columns:
         return self.listed(self.where(event=events))
 
     def listed(self, rows: np.ndarray) -> list[Row]:
-        """Return the trace rows with the numbers ``rows`` as `Row` objects."""
+        """Return the rows with the row numbers ``rows`` as `Row` objects."""
         return list(map(Row, rows.tolist(), *self._read_cells(rows, Row._fields[1:]))) if len(rows) else []
 
     def tuples(self, rows: np.ndarray, *names: str) -> Iterator[tuple[Any, ...]]:

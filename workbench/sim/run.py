@@ -47,7 +47,7 @@ class Run:
 
     @property
     def radio_states_us(self) -> np.ndarray | None:
-        """The time of each radio in each state, int64 (nodes, states) in µs; None if the radio states no currents.
+        """The time in µs that each radio spent in each state, int64 (nodes, states); None without `Radio.tx_mA`.
 
         Nodes are in ascending order of their addresses; `workbench.sim.state_times` describes the states.
         """

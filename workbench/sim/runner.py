@@ -63,8 +63,9 @@ def play(
 ) -> Run:
     """Play a scenario in the simulator and return the run, without the warnings of `run`.
 
-    The parameters are those of `run`. A sweep would repeat the warnings in each process, and the graphical lab after
-    each change. There, `Run.explain` names workload items that start after the end of the run.
+    The parameters are those of `run`. Sweeps and the graphical lab call this function, as `run` would repeat the
+    warnings in each process of a sweep and after each change in the lab. `Run.explain` still names workload
+    items that start after the end of the run.
     """
     engine = checked_engine(engine)
     reason = 'engine="reference" was requested'
@@ -87,8 +88,8 @@ def _make_run(scenario: Scenario, engine: str, recorder: Any, reason: str = "") 
     ``reason``: why the fast engine was not used, or "".
     """
     ended_us = recorder.ended_us
-    played = scenario if ended_us is None else scenario.replace(duration_s=ended_us / 1e6)
-    return Run(played, engine, recorder, reason)
+    played_scenario = scenario if ended_us is None else scenario.replace(duration_s=ended_us / 1e6)
+    return Run(played_scenario, engine, recorder, reason)
 
 
 def checked_engine(engine: str) -> str:

@@ -1,8 +1,8 @@
 """The scenario: everything that decides the course of a run, as one frozen value.
 
 A scenario is comparable, has a JSON form in both directions (`file_format`) and a stable content hash. It contains no
-code: a protocol is a name and its parameters, and parameters that are not plain values have a name and settings too.
-`runner` plays it.
+code: a protocol is a name and its parameters. A parameter that is an object, such as a filter, is likewise a name and
+settings. `runner` plays a scenario.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from workbench.topology.graphs import is_number, is_whole
 @checked
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """Topology, protocol, workload, radio, duration (s) and seed. ``run()`` plays it.
+    """A scenario: topology, protocol, workload, radio, duration (s) and seed. Its method ``run()`` plays it.
 
     ``topology`` is a networkx graph as `workbench.topology` makes them: ``pos`` in metres at nodes, ``pdr`` at arcs.
     Raises ScenarioError or ParameterError, with an explanation, for values that cannot be run.
@@ -141,10 +141,10 @@ class Scenario:
     def replace(self, **changes: Any) -> Scenario:
         """Return a copy with changed values: ``replace(seed=3, **{"protocol.ttl": 9, "radio.loss": 0.1})``.
 
-        A path is one of
-            field                   of the scenario, such as ``seed``
+        Each keyword is the path of a value:
+            field                   a field of the scenario, such as ``seed``
             ``protocol.``NAME       a parameter of the protocol; ``radio.``NAME of the radio
-            ``topology.``NAME       an argument of the generator that made the network: it is generated again
+            ``topology.``NAME       an argument of the network's generator; the network is generated again
             ``workload.``N``.``NAME a field of the workload's item N, counted from 0
 
         Raises ScenarioError or ParameterError for an unknown path and a value that the scenario cannot have.
@@ -194,7 +194,7 @@ class Scenario:
     def from_json(text: str) -> Scenario:
         """Return the scenario that a JSON text describes.
 
-        Raises ScenarioError that names the wrong field and what is allowed.
+        Raises ScenarioError for a wrong field; the message names the field and what is allowed.
         """
         return file_format.from_json(text, Scenario)
 
@@ -231,43 +231,51 @@ def normal_form(graph: Any) -> nx.DiGraph:
         return graph
     if isinstance(graph, nx.Graph) and graph in _normal_forms:
         return _normal_forms[graph]
-    normal = nx.freeze(topology.check(graph))
-    _digests[normal] = normal.graph["digest"]  # `check` computed it from the arrays
+    normal_graph = nx.freeze(topology.check(graph))
+    _digests[normal_graph] = normal_graph.graph["digest"]  # `check` computed it from the arrays
     if nx.is_frozen(graph):
-        _normal_forms[graph] = normal
-    return normal
+        _normal_forms[graph] = normal_graph
+    return normal_graph
 
 
 def digest_of_network(graph: nx.Graph) -> str:
-    """Return the digest of a topology, a text; topologies are equal if their digests are equal."""
+    """Return the digest of a topology, as hex digits; topologies with equal digests are equal."""
     return _digests[normal_form(graph)]
 
 
 def _names_keys(values: Mapping[Any, Any]) -> bool:
-    """Return whether all names in a mapping are in capitals, as attribute keys are; a sensor field's names are not."""
+    """Return whether all names in a mapping are in capitals, and so may be names of attribute keys.
+
+    This distinguishes attributes from a sensor field as plain values, whose names are in small letters. Names that are
+    not texts are ignored.
+    """
     return all(not isinstance(name, str) or name.isupper() for name in values)
 
 
-def _replace_value(value: Any, field_name: str, path: str, new: Any) -> Any:
-    """Return a copy of ``value``, which belongs to the scenario's field ``field_name``, with one part replaced.
+def _replace_value(value: Any, field_name: str, path: str, new_value: Any) -> Any:
+    """Return a copy of the scenario's protocol, radio or workload in which one value is replaced by ``new_value``.
 
-    ``path``: the part that ``new`` replaces. It is a parameter of the protocol or the radio, or "N.field" for a field
-    of workload item N.
+    ``value``: the object to copy, from the scenario's field ``field_name``. ``path``: the value to replace, a parameter
+    of the protocol or the radio, or "N.field" for a field of workload item N.
     """
     if field_name == "protocol":
-        return value.public_class()(**{**value.settings, path: new})
+        return value.public_class()(**{**value.settings, path: new_value})
     if field_name == "radio":
-        return Radio.from_dict({**value.to_dict(), path: list(new) if isinstance(new, tuple) else new})
+        return Radio.from_dict(
+            {**value.to_dict(), path: list(new_value) if isinstance(new_value, tuple) else new_value}
+        )
     item_number, _, field_of_item = path.partition(".")
     if not item_number.isdecimal() or int(item_number) >= len(value) or not field_of_item:
         raise ScenarioError(f"the workload has no {path!r}; write workload.N.field with N from 0 to {len(value) - 1}")
     item_index = int(item_number)
     item_kind, fields_ = next(iter(workload.to_dict(value[item_index]).items()))
-    if isinstance(new, SensorField | Readings):
-        new = new.to_dict()
-    elif isinstance(new, bytes):
-        new = new.hex()
-    elif field_of_item == "what" and isinstance(new, Mapping) and item_kind == "publish" and _names_keys(new):
-        new = attributes.to_text(attributes.describe(new))
-    new_item = workload.from_dict({item_kind: {**fields_, field_of_item: new}}, f"workload item {item_index}")
+    if isinstance(new_value, SensorField | Readings):
+        new_value = new_value.to_dict()
+    elif isinstance(new_value, bytes):
+        new_value = new_value.hex()
+    elif (
+        field_of_item == "what" and isinstance(new_value, Mapping) and item_kind == "publish" and _names_keys(new_value)
+    ):
+        new_value = attributes.to_text(attributes.describe(new_value))
+    new_item = workload.from_dict({item_kind: {**fields_, field_of_item: new_value}}, f"workload item {item_index}")
     return (*value[:item_index], new_item, *value[item_index + 1 :])

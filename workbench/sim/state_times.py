@@ -22,9 +22,9 @@ With low-power listening (`workbench.sim.low_power`), a sender's whole strobe is
 included. A neighbor that wakes up during a strobe is in ``receive`` or ``overhear`` until the end of the next copy.
 
 Theory of operation
-    For each node, the ledger adds up the union of the intervals of the first state, of the first two states, of the
-    first three, and so forth; a state's own time is the difference of two unions. Intervals are counted in order of
-    their start, so a union needs only the latest end so far.
+    For each node, the ledger computes how long the first state applies, how long any of the first two states applies,
+    any of the first three, and so forth: the lengths of unions of intervals. A state's own time is the difference of
+    two successive lengths. Intervals are added in order of their start, so a union needs only the latest end so far.
 
 Cost
     With N frames and d neighbors, N * d steps: some ten nanoseconds each in machine code, a microsecond in Python.
@@ -74,11 +74,11 @@ _MANY_STEPS = 200_000  # from here on machine code is faster, although it has to
 
 
 class _Presence(NamedTuple):
-    """Which arcs exist at which time; an arc is an index into the hearers of a ledger.
+    """A record of which arcs exist at each time of a run; an arc is an index into ``hearers`` of `RadioLedger`.
 
-    ``state``: (whether each arc exists at the moment, (1,) index of the next change), changed in place. ``changes``:
-    the columns (times_us, arcs, whether the arc exists from then on) in order of time. ``first``: whether each arc
-    exists at the start. All are empty for links that do not change.
+    ``first``: whether each arc exists at the start. ``changes``: columns (times_us, arcs, whether the arc exists from
+    this time on), in order of time. ``state``: (whether each arc exists at the present time, the index of the next
+    change as an array (1,)); both arrays are changed in place. All arrays are empty if links do not change.
     """
 
     state: tuple[np.ndarray, np.ndarray]
@@ -95,7 +95,7 @@ class _Presence(NamedTuple):
         return _Presence((is_present.copy(), np.zeros(1, np.int64)), columns, is_present)
 
     def at(self, arcs: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-        """Return whether each of ``arcs`` exists at its element of ``times_us``; bool (n,)."""
+        """Return for each i whether the arc ``arcs[i]`` exists at the time ``times_us[i]``; bool (n,)."""
         change_times_us, change_arcs, presence = self.changes
         if not len(change_arcs):
             return self.first[arcs]
@@ -115,7 +115,8 @@ class RadioLedger:
 
     ``first`` (nodes + 1,) and ``hearers`` (arcs,) describe the network: the nodes that hear node i are
     ``hearers[first[i] : first[i + 1]]``. ``phases_us`` (nodes,): with low-power listening, when each node first wakes
-    up. ``changes``: the changes of the links during the run, or None; who hears a frame is decided at its start.
+    up. ``changes``: the changes of the links during the run, or None; the links at the start of a frame decide which
+    nodes hear the frame.
     """
 
     def __init__(
@@ -154,7 +155,10 @@ class RadioLedger:
             self._settle_at = max(_ENTRIES_AT_ONCE, 2 * len(self._entries))
 
     def settle(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Add the ``entries`` (intervals of radios) that are final at time ``now`` to the totals; return the others."""
+        """Add all final entries to the totals, and return the entries that are not final.
+
+        ``entries`` are intervals of radios. An entry is final if no event at ``now`` or later can change it.
+        """
         _cut_transmissions(entries)
         entries = self._add_receptions(entries, now)
         is_open = _is_transmission(entries) & (entries["end"] > now)
@@ -189,7 +193,7 @@ class RadioLedger:
         return states_us
 
     def _find_idle_checks(self, end_us: int, covered_us: np.ndarray) -> np.ndarray:
-        """Return the total time in µs that each node was awake only to check the channel, and heard no frame.
+        """Return for each node how long, in µs, it checked the channel without hearing a frame.
 
         With low-power listening, a sleeping node checks the channel at each wake-up. ``end_us``: the end of the run.
         ``covered_us``: the end of each node's last busy interval.
@@ -206,10 +210,10 @@ class RadioLedger:
         return idle_us
 
     def _add_receptions(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Return ``entries``, with an added entry for each node that woke up during a strobe (copies of a frame).
+        """Return ``entries`` and, for each strobe, an entry for each node that received or overheard a copy.
 
-        ``entries``: intervals of the nodes' radios. Only strobes that ended by ``now`` count; the kind of their own
-        entries is changed from STROBE to FRAME.
+        A strobe is a sequence of copies of a frame. ``entries``: intervals of the nodes' radios; the entries of strobes
+        that ended by ``now`` are changed from the kind STROBE to FRAME. Other strobes are left for a later call.
         """
         strobe_indices = np.flatnonzero((entries["kind"] == STROBE) & (entries["end"] <= now))
         if not len(strobe_indices):
@@ -261,7 +265,7 @@ def _is_transmission(entries: np.ndarray) -> np.ndarray:
 
 
 def _cut_transmissions(entries: np.ndarray) -> None:
-    """Shorten the transmissions during which their node failed: they end at the failure.
+    """Shorten each transmission during which the sender failed, so that it ends at the failure.
 
     ``entries``: intervals of the nodes' radios, changed in place.
     """
@@ -303,9 +307,9 @@ def add_up(
     ``change_presence``: the columns of the times at which links appear or vanish.
 
     ``is_present``: whether each arc, an element of ``hearers``, exists at the moment; ``next_change[0]``: the index of
-    the next change. ``unions_us`` to ``covered_checks_us`` are the totals, and are changed in place. The docstring of
-    the module explains the unions. With n nodes, ``unions_us[j * n + i]`` is the length of union j of node i. The end
-    of the last interval in this union is ``covered_us[j * n + i]``.
+    the next change. ``unions_us`` to ``covered_checks_us`` have the totals so far, and are changed in place. With n
+    nodes, ``unions_us[j * n + i]`` is the length of union j of node i, and ``covered_us[j * n + i]`` the end of the
+    last interval in this union. The docstring of the module explains the unions.
     """
     node_count = len(off_us)
     last_union = len(unions_us) - node_count
@@ -342,9 +346,9 @@ def add_up(
             if failed_us[i] >= 0:
                 continue
             for union in range(state * node_count + i, len(unions_us), node_count):
-                since = max(start, covered_us[union])
-                if end > since:
-                    unions_us[union] += end - since
+                counted_start = max(start, covered_us[union])
+                if end > counted_start:
+                    unions_us[union] += end - counted_start
                     if union >= last_union:
-                        covered_checks_us[i] += checks_between_us(phases_us[i], interval_us, since, end)
+                        covered_checks_us[i] += checks_between_us(phases_us[i], interval_us, counted_start, end)
                     covered_us[union] = end

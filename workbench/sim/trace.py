@@ -15,11 +15,11 @@ Columns
 Events of the radio (time is the end of the airtime)
     sent       peer: destination, -1 for a broadcast; value: airtime in µs
     received   peer: transmitter
-    lost       node: the receiver that missed the frame; peer: transmitter; detail: link (also of a unicast frame to
-               a node that no arc leads to), collision, half_duplex, jammed or down
+    lost       node: the receiver that missed the frame; peer: transmitter; detail: link (also if no arc leads to the
+               receiver of a unicast), collision, half_duplex, jammed or down
     given_up   the frame was not sent; detail: the reason, channel_busy (csma) or down (the node failed)
 Events of the application
-    subscribed     sequence: the subscription's number at this node; value: when it expires in µs, -1 never
+    subscribed     sequence: the subscription's number at this node; value: its time of expiry in µs, -1 if none
     unsubscribed   sequence: the subscription's number
     published      sequence: the reading's number at this node
     failed         the node goes down; detail: crashed (it loses its memory), absent (it joins the network later) or ""
@@ -72,10 +72,10 @@ METRIC_EVENTS = frozenset(("delivered", "originated", "published", "subscribed",
 def metric_events(protocol: Protocol) -> frozenset[str]:
     """Return the events whose rows both engines store when a run records metrics only.
 
-    They are METRIC_EVENTS, and the events that the metrics of the protocol and of plug-ins read. The events that
-    report what a filter changed or dropped, or a sample withheld from a sink, are stored too. All other rows are only
-    counted (frames, losses, drops, holders) or discarded. In such a run, nodes need not report each message that they
-    forward or drop (`Node.tells_all`), so metrics cannot read those events.
+    They are METRIC_EVENTS, and the events that the metrics of the protocol and of plug-ins read. The protocol's reports
+    of samples that a filter changed or dropped, or that a source withheld from a sink, are stored too. All other rows
+    are only counted (frames, losses, drops, holders) or discarded. In such a run, nodes need not report each message
+    that they forward or drop (`Node.tells_all`), so metrics cannot read those events.
     """
     reports = *protocol.changes[:1], *protocol.drops[:1], protocol.withholds
     return METRIC_EVENTS.union(*(module.LOOKS_AT for module in modules_of(protocol)), filter(None, reports))
@@ -140,7 +140,10 @@ class Recorder:
         return text
 
     def flush_if_large(self) -> None:
-        """Convert the rows to columns if there are many: a row of Python objects takes ten times the memory."""
+        """Convert the stored rows to Arrow columns if there are many.
+
+        As Python objects, rows take ten times the memory.
+        """
         if len(self._cells) >= _ROWS_PER_BATCH * len(SCHEMA):
             self._flush()
 
@@ -160,8 +163,8 @@ class MetricsRecorder(Recorder):
 
     It stores the rows of ``stored_events``, and rows of the event "held" at ``sinks``, the nodes that subscribe.
     Frames, losses, drops and the nodes that held a publication are counted. Other events (a message forwarded, a
-    gradient set, an innovative packet) are neither stored nor counted, so no metric may be computed from their number:
-    only `tally` of a full trace contains it.
+    gradient set, an innovative packet) are neither stored nor counted. So no metric may use their numbers, which only
+    the `tally` of a full trace contains.
     """
 
     metrics_only = True
@@ -227,7 +230,7 @@ class MetricsRecorder(Recorder):
                 self._cells.extend(trace_row)
 
     def tally(self) -> tuple[Counts, Sizes]:
-        """Return (counts, bytes): {(event, message, reason): number of events}, and the same for bytes of frames."""
+        """Return (counts, bytes): the number of events and the bytes of their frames, by (event, message, reason)."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
         counts["held", "", ""] += sum(holders.count(1) for holders in self._holders.values())
         for message, (sent_count, sent_B, heard_count, heard_B) in self._traffic.items():
@@ -269,7 +272,10 @@ def digest(table: pa.Table) -> str:
 
 
 def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
-    """Return a text column as bytes, with a line break after each text; if ``is_last``, none after the last text."""
+    """Return the texts of a column as bytes, separated by line breaks.
+
+    The last text is followed by a line break, too, unless ``is_last``.
+    """
     whole_column = column.combine_chunks()
     with_breaks = pa.array([text + "\n" for text in whole_column.dictionary.to_pylist()], pa.large_string())
     _, offsets, text_buffer = with_breaks.take(whole_column.indices).buffers()
@@ -278,7 +284,7 @@ def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
 
 
 def tally(table: pa.Table) -> tuple[Counts, Sizes]:
-    """Return (counts, bytes) of a full trace: {(event, message, reason): number of rows}, and the same for bytes.
+    """Return (counts, bytes) of a full trace: the number of its rows and their bytes, by (event, message, reason).
 
     Rows of the event "held" are counted once for each pair of a node and a publication, as in a run without a trace.
     """

@@ -102,8 +102,8 @@ class Subscribe:
 class Publish:
     """A workload item: node(s) ``at`` publish ``what`` at ``start_s``; with ``every_s``, repeatedly until ``stop_s``.
 
-    ``what`` is text ("TEMP IS 26.5"), a SensorField, which computes the reading of a node at its position and time, or
-    Readings, which have their own times: readings in [``start_s``, ``stop_s``) are published. The text has constraints
+    ``what``: text ("TEMP IS 26.5"); a SensorField, which computes the reading of a node from its position and the time;
+    or Readings, which have their own times: those in [``start_s``, ``stop_s``) are published. The text has constraints
     only if the protocol allows them. ``stagger`` gives each node its own phase within ``every_s``, so that many sources
     do not publish at once.
     """
@@ -236,9 +236,9 @@ def subscribe(
             f"the argument `what` is {what!r:.60}; it must be text that compares values, "
             f"such as {_suggest_comparison(what)!r}"
         )
-    what, attributes = _as_text_and_attributes(what, "TEMP GE 25")
+    text, attributes = _as_text_and_attributes(what, "TEMP GE 25")
     attributes_module.check_subscription(attributes, match_all)
-    return Subscribe(check_at(at), what, *checked_times_s, check_flag("match_all", match_all))
+    return Subscribe(check_at(at), text, *checked_times_s, check_flag("match_all", match_all))
 
 
 @checked
@@ -256,24 +256,27 @@ def publish(
     Example: ``publish(at=17, what="TEMP IS 26.5")``. ``what``: text; a mapping such as {"TEMP": 26.5}, or
     ``wb.attributes(TEMP=26.5)``; a SensorField; or Readings. If the scenario's protocol allows constraints in
     publications, "TEMP IS 22, INSTANCE EQ 4" is only for subscriptions with "INSTANCE IS 4". ``payload``: bytes sent
-    with each reading. The other parameters are fields of `Publish`.
+    with each reading. ``at`` may also name several nodes, or be "all". The other parameters are fields of `Publish`.
     """
     checked_times_s = check_period("every_s", every_s), *check_interval(start_s, stop_s)
     if check_flag("stagger", stagger) and every_s is None:
         raise ScenarioError("stagger is True, but every_s is missing; stagger spreads the nodes over that period")
+    published: str | SensorField | Readings
     if isinstance(what, Readings):
+        published = what
         if every_s is not None:
             raise ScenarioError(f"every_s is {every_s}; it must be left out with Readings, which have their own times")
     elif isinstance(what, SensorField):
+        published = what
         key = attributes_module.key_of(what.key)
         if key.type == attributes_module.BLOB:
             raise ScenarioError(
                 f"the argument `what` is a SensorField of {key.name}, a blob; it must be a key with numbers"
             )
     else:
-        what, attributes = _as_text_and_attributes(what, "TEMP IS 25")
+        published, attributes = _as_text_and_attributes(what, "TEMP IS 25")
         attributes_module.check_publication(attributes, constraints=True)
-    return Publish(check_at(at), what, *checked_times_s, _check_payload(payload), stagger)
+    return Publish(check_at(at), published, *checked_times_s, _check_payload(payload), stagger)
 
 
 @checked
@@ -290,9 +293,9 @@ def reinforce(
     of ``wb.parse``; its constraints must be at least as strict as those of a subscription of the sink.
     """
     checked_times_s = check_period("every_s", every_s), *check_interval(start_s, stop_s)
-    what, attributes = _as_text_and_attributes(what, "TEMP GE 25, X LE 20")
+    text, attributes = _as_text_and_attributes(what, "TEMP GE 25, X LE 20")
     attributes_module.check_subscription(attributes, False)
-    return Reinforce(check_at(at), what, *checked_times_s)
+    return Reinforce(check_at(at), text, *checked_times_s)
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {
@@ -329,10 +332,10 @@ def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed
 
 
 def _repeat_subscriptions(items: list[Item], actions: list[Action], nodes: tuple[int, ...]) -> Iterator[Action]:
-    """Yield the subscribe actions of nodes that start anew: the application of a node has lost its memory, too.
+    """Yield the actions by which a node that starts without memory subscribes again.
 
-    ``actions``: the actions of ``items``. A subscription that began before the start of the node lasts as long as it
-    would have lasted without the interruption.
+    The node repeats its subscriptions that began before and have not ended; their times of expiry stay the same.
+    ``actions``: the actions of ``items``.
     """
     subscriptions = [(index, item) for index, item in enumerate(items) if isinstance(item, Subscribe)]
     for node, start_us in _list_starts(items, actions, nodes):
@@ -353,7 +356,7 @@ def _repeat_subscriptions(items: list[Item], actions: list[Action], nodes: tuple
 
 
 def _list_starts(items: list[Item], actions: list[Action], nodes: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return (node, time in µs) of each start of a node without memory after the begin of the run."""
+    """Return (node, time in µs) of each start of a node without memory, except the starts at time 0."""
     down_counts = count_absent(items, nodes)
     lost_memory = set(down_counts)
     starts = []
@@ -391,8 +394,7 @@ def to_dict(item: Item) -> dict[str, Any]:
 def from_dict(values: Any, where: str = "workload item") -> Item:
     """Return the workload item that plain values describe, such as {"subscribe": {...}} from a JSON file.
 
-    ``where``: the first words of an error message. Raises ScenarioError that begins with ``where`` and names the wrong
-    field.
+    Raises ScenarioError, which names the wrong field; its message begins with ``where``.
     """
     if not isinstance(values, Mapping) or len(values) != 1 or next(iter(values)) not in KINDS:
         kinds = " or ".join(f'"{item_kind}"' for item_kind in KINDS)
@@ -430,11 +432,11 @@ def _check_fields(where: str, kind: str, item_fields: Mapping[str, Any]) -> None
 
 
 def keys_of(item: Item) -> set[int]:
-    """Return the numbers that identify the attribute keys in a workload item."""
-    what = getattr(item, "what", None)
-    if isinstance(what, str):
-        return {attribute.key for attribute in attributes_module.parse(what)}
-    key_names = what.keys if isinstance(what, Readings) else (what.key,) if what is not None else ()
+    """Return the numbers of the attribute keys that a workload item uses."""
+    content = getattr(item, "what", None)
+    if isinstance(content, str):
+        return {attribute.key for attribute in attributes_module.parse(content)}
+    key_names = content.keys if isinstance(content, Readings) else (content.key,) if content is not None else ()
     return {attributes_module.key_of(name).number for name in key_names}
 
 
@@ -470,13 +472,14 @@ def check_joins(items: Iterable[Item], nodes: Iterable[int]) -> None:
 
 
 def check_movements(items: Iterable[Item], graph: Any) -> None:
-    """Raise ScenarioError for a node that two items move, or for movements in a network that no rule links again.
+    """Check all `Move` items of a workload in the network ``graph``.
 
-    ``graph``: the network.
+    Raises ScenarioError if two items move the same node, if their ``radius_m`` differ, or if ``radius_m`` is missing
+    and positions do not determine the links of the network.
     """
     moves = [(index, item) for index, item in enumerate(items) if isinstance(item, Move)]
     nodes = tuple(graph.nodes) if moves else ()
-    moved: dict[int, int] = {}
+    item_of_node: dict[int, int] = {}
     for index, item in moves:
         if item.radius_m is None and not has_link_rule(graph):
             raise ScenarioError(
@@ -489,14 +492,16 @@ def check_movements(items: Iterable[Item], graph: Any) -> None:
                 f"{moves[0][1].radius_m}; all movements must have the same"
             )
         for node in select_nodes(item.at, nodes):
-            if moved.setdefault(node, index) != index:
-                raise ScenarioError(f"workload items {moved[node]} and {index} both move node {node}; leave one out")
+            if item_of_node.setdefault(node, index) != index:
+                raise ScenarioError(
+                    f"workload items {item_of_node[node]} and {index} both move node {node}; leave one out"
+                )
 
 
 def check_unconstrained(items: Iterable[Item]) -> None:
-    """Raise ScenarioError for the first publication that has constraints.
+    """Raise ScenarioError for the first publication that has constraints (attributes with an operator other than IS).
 
-    The check is for protocols that do not allow constraints in publications.
+    This check is for protocols that do not allow constraints in publications.
     """
     for index, item in enumerate(items):
         if isinstance(item, Publish) and isinstance(item.what, str):
@@ -526,7 +531,8 @@ def _describe_constraints(text: str) -> str:
 def describe_idle(items: Iterable[Item], nodes: Iterable[int]) -> str:
     """Return a warning about the first reinforcement without effect, or "".
 
-    A reinforcement has no effect at a node if no subscription of the node contains its constraints.
+    A reinforcement has an effect at a node only if its constraints are at least as strict as those of one of the node's
+    subscriptions.
     """
     items = list(items)
     all_nodes = tuple(nodes) if any(isinstance(item, Reinforce) for item in items) else ()
@@ -534,13 +540,13 @@ def describe_idle(items: Iterable[Item], nodes: Iterable[int]) -> str:
         if not isinstance(item, Reinforce):
             continue
         attributes = attributes_module.parse(item.what)
-        containing = [
+        containing_items = [
             other_item
             for other_item in items
             if isinstance(other_item, Subscribe) and is_within(attributes, attributes_module.parse(other_item.what))
         ]
         for node in select_nodes(item.at, all_nodes):
-            if not any(other_item.at == ALL or node in other_item.at for other_item in containing):
+            if not any(other_item.at == ALL or node in other_item.at for other_item in containing_items):
                 return (
                     f"workload item {index} has no effect at node {node}: no subscription of the node contains "
                     f"{item.what!r:.60}; add one, or constrain the reinforcement further"
@@ -554,13 +560,13 @@ def describe_late(items: Iterable[Item], duration_s: float) -> str:
     if not late_items:
         return ""
     index, start_s = late_items[0]
-    which = (
+    summary = (
         f"workload item {index} never happens"
         if len(late_items) == 1
         else f"{len(late_items)} workload items never happen"
     )
     return (
-        f"{which}: item {index} starts at {start_s:g} s, and the run ends at {duration_s:g} s; "
+        f"{summary}: item {index} starts at {start_s:g} s, and the run ends at {duration_s:g} s; "
         "choose an earlier start_s or a longer duration_s"
     )
 
@@ -572,8 +578,8 @@ def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
     if action_count > MOST_ACTIONS:
         publications = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
         raise ScenarioError(
-            f"the workload makes {action_count:,} actions, {publications:,} of them publications; "
-            f"a scenario has {MOST_ACTIONS:,} at most: choose a longer every_s, fewer nodes, or a shorter duration_s"
+            f"the workload makes {action_count:,} actions, {publications:,} of them publications; at most "
+            f"{MOST_ACTIONS:,} actions are allowed: choose a longer every_s, fewer nodes or a shorter duration_s"
         )
 
 
@@ -596,32 +602,34 @@ def _from_hex(value: Any) -> bytes:
         raise ScenarioError(f"payload is {value!r:.60}; it must be text of hex digits, two for each byte") from None
 
 
-def _as_text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ...]]:
+def _as_text_and_attributes(content: Any, example: str) -> tuple[str, tuple[Any, ...]]:
     """Return (text, attributes) of a subscription or publication.
 
-    ``what``: text, a mapping of keys to values, or attributes; other values raise ScenarioError. ``example``: a valid
-    text, shown in error messages.
+    ``content``: the argument `what`: text, a mapping of keys to values, or attributes; other values raise
+    ScenarioError. ``example``: a valid text, shown in error messages.
     """
-    if isinstance(what, str):
-        return what, attributes_module.parse(what)
-    if isinstance(what, Mapping):
-        attributes = attributes_module.describe(what)
-    elif isinstance(what, (tuple, list)) and all(isinstance(item, attributes_module.Attribute) for item in what):
-        attributes = tuple(attributes_module.check(attribute) for attribute in what)
-    elif isinstance(what, (tuple, list)) and what and all(isinstance(part, str) for part in what):
-        raise ScenarioError(f"the argument `what` is {what!r:.60}; pass one text with commas: {', '.join(what)!r:.60}")
+    if isinstance(content, str):
+        return content, attributes_module.parse(content)
+    if isinstance(content, Mapping):
+        attributes = attributes_module.describe(content)
+    elif isinstance(content, (tuple, list)) and all(isinstance(item, attributes_module.Attribute) for item in content):
+        attributes = tuple(attributes_module.check(attribute) for attribute in content)
+    elif isinstance(content, (tuple, list)) and content and all(isinstance(part, str) for part in content):
+        raise ScenarioError(
+            f"the argument `what` is {content!r:.60}; pass one text with commas: {', '.join(content)!r:.60}"
+        )
     else:
-        raise ScenarioError(f"the argument `what` is {what!r:.60}; it must be text such as {example!r}")
+        raise ScenarioError(f"the argument `what` is {content!r:.60}; it must be text such as {example!r}")
     return attributes_module.to_text(attributes), attributes
 
 
-def _suggest_comparison(what: Mapping[Any, Any]) -> str:
+def _suggest_comparison(values: Mapping[Any, Any]) -> str:
     """Return the text of a valid subscription, to be suggested in an error message.
 
-    {"TEMP": 25} results in "TEMP EQ 25". If ``what`` is not valid, the text is a fixed example.
+    {"TEMP": 25} results in "TEMP EQ 25". If ``values`` is not valid, the text is a fixed example.
     """
     try:
-        equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(what))
+        equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(values))
         return attributes_module.to_text(tuple(equal)) or "TEMP GE 25"
     except WorkbenchError:
         return "TEMP GE 25"

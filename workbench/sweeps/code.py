@@ -49,10 +49,10 @@ _IMPORTED = re.compile(rb"from workbench\.protocols import ([\w, ]+)")
 class Codes:
     """A table of the code digests of a sweep's points.
 
-    ``measure`` is the sweep's measure function. The constructor digests the code of ``protocols``. The user's code is
-    digested once, when the sweep begins to run. A pickle contains the digests of the user's code, which is sent to
-    workers by value. It does not contain the digests of the package: each worker computes them from its own package, so
-    that a worker with a different package is noticed.
+    ``measure`` is the sweep's measure function. The constructor digests the code of ``protocols``. Each function or
+    class of the user is digested once, so a later edit does not change its digest. A pickle contains the digests of
+    the user's code, which is sent to workers by value. It does not contain the digests of the package: each worker
+    computes them from its own package. So a worker with a different package is detected.
     """
 
     def __init__(self, measure: Callable[..., Any] | None = None, protocols: Iterable[Protocol] = ()) -> None:
@@ -64,7 +64,7 @@ class Codes:
             self.digest(protocol)
 
     def digest(self, protocol: Protocol) -> str:
-        """Return the digest (16 hex digits) of the code that a point with this protocol runs."""
+        """Return the digest (16 hex digits) of the code that runs a sweep's point with the protocol ``protocol``."""
         code_objects = user_code.of(protocol)
         if self._measure is not None:
             code_objects["measure"] = self._measure
@@ -76,7 +76,7 @@ class Codes:
 
     @property
     def untracked(self) -> list[str]:
-        """Short texts on actions of the user's code that no digest covers, such as "reads files (open)"."""
+        """Actions of the user's code whose data no digest covers: texts such as "mine.measure reads files (open)"."""
         return list(dict.fromkeys(action for _, piece in self._pieces.values() for action in piece.untracked))
 
     def _piece(self, name: str, code_object: Any) -> user_code.Piece:
@@ -105,9 +105,10 @@ def _digest_of_point(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piec
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
-    """Return the names of the protocol folders to which the classes of ``protocol`` or the user's code refer.
+    """Return the names of the folders of all protocols to which a run's code belongs or refers.
 
-    ``pieces`` are descriptions of the user's functions and classes.
+    This code is the class of ``protocol`` with its base classes, fast twin and metrics, and the user's functions and
+    classes, which ``pieces`` describe.
     """
     modules = {base.__module__ for base in type(protocol).__mro__} | {protocol.fast, protocol.metrics}
     folders = {name for piece in pieces for name in piece.protocols}
@@ -116,7 +117,11 @@ def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str
 
 @cache
 def package_digest(protocols: frozenset[str]) -> str:
-    """Return the digest (16 hex digits) of the package's code for these protocols (names of their folders)."""
+    """Return the digest (16 hex digits) of the package's code for runs of ``protocols``, names of protocol folders.
+
+    The code includes the protocols to which these protocols refer. Raises WorkbenchError if a module was edited after
+    this process had loaded it.
+    """
     folder_sources = sources_of(protocols)
     sha = hashlib.sha256()
     for module_content in (
@@ -129,7 +134,10 @@ def package_digest(protocols: frozenset[str]) -> str:
 
 
 def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
-    """Return {folder: its sources as bytes} for these protocols and for all protocols to which their sources refer."""
+    """Return {name of a protocol folder: its sources as bytes} for ``protocols`` and all protocols that they need.
+
+    A protocol needs each protocol that its sources mention, directly or through another protocol.
+    """
     waiting_names = sorted(protocols)
     known_names, sources_by_name = set(waiting_names), {}
     while waiting_names:
@@ -145,10 +153,10 @@ def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
 
 
 def sources(folder: str) -> bytes | None:
-    """Return the names and contents of the modules in a folder as one string of bytes.
+    """Return the names and contents of all modules in a folder of the package as one string of bytes.
 
-    ``folder`` is "protocols/NAME" or a name in `GENERIC`. The name "draws" stands for the modules at the top of the
-    package, outside of its folders. Returns None if the package has no such folder.
+    ``folder`` is "protocols/NAME" or a name in `GENERIC`. The name "draws" is an exception: it selects the modules at
+    the top of the package, which are in no folder. Returns None if the package has no such folder.
     """
     root = resources.files(PACKAGE)
     protocol_name = folder.removeprefix(f"{_PROTOCOLS}/")
@@ -164,7 +172,10 @@ def sources(folder: str) -> bytes | None:
 
 
 def _check_loaded(protocols: Iterable[str]) -> None:
-    """Raise WorkbenchError if a module that runs with these protocols was edited after this process loaded it."""
+    """Raise WorkbenchError if a module that is used in runs of ``protocols`` was edited after this process loaded it.
+
+    ``protocols`` are names of protocol folders.
+    """
     covered_modules = (
         *(f"{PACKAGE}.{name_of_folder}" for name_of_folder in FOLDERS),
         *(f"{_PROTOCOLS_MODULE}.{protocol}" for protocol in protocols),
@@ -189,9 +200,9 @@ def _protocols_mentioned(text: bytes) -> set[str]:
 
 
 def _module_contents(folder: Traversable, is_deep: bool, without: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """Yield the name, then the content of each module in a folder, sorted by name.
+    """Yield for each module in a folder a string of bytes with its name and content, sorted by name.
 
-    With ``is_deep`` the modules of subfolders are included. Names in ``without`` are left out.
+    With ``is_deep`` the modules of subfolders are included. Modules named in ``without`` are left out.
     """
     entries = {entry.name: entry for entry in folder.iterdir()}
     for entry_name in sorted(entries):

@@ -43,6 +43,14 @@ class Design:
         """
         return {path: values.label(value) for path, value in self.overrides(number).items()}
 
+    def label_columns(self, numbers: Sequence[int] | None = None) -> dict[str, list[Any]]:
+        """Return {path of a varied parameter: list of its labels at the points ``numbers``}.
+
+        ``numbers`` are numbers of points; None stands for all points.
+        """
+        rows = [self.labels(number) for number in (range(len(self)) if numbers is None else numbers)]
+        return {path: [row[path] for row in rows] for path in self.paths}
+
     def labels_of(self, path: str) -> Sequence[Any]:
         """Return the labels of all values of the parameter ``path``; empty if they are not known in advance."""
         return ()
@@ -144,7 +152,10 @@ class Grid(Design):
         return indices[::-1]
 
     def number(self, indices: Iterable[int]) -> int:
-        """Return the number of the point whose values have these indices in their axes; the inverse of `indices`."""
+        """Return the number of a point; the inverse of `indices`.
+
+        ``indices`` has for each axis the index of the point's value.
+        """
         number = 0
         for axis, index in zip(self.axes, indices, strict=True):
             number = number * len(axis.values) + index
@@ -158,6 +169,19 @@ class Grid(Design):
         """Return {path of a varied parameter: label of its value in tables} for point ``number``."""
         return {axis.path: axis.labels[i] for axis, i in zip(self.axes, self.indices(number), strict=True)}
 
+    def label_columns(self, numbers: Sequence[int] | None = None) -> dict[str, list[Any]]:
+        """Return {path of a varied parameter: list of its labels at the points ``numbers``}.
+
+        ``numbers`` are numbers of points; None stands for all points.
+        """
+        if numbers is not None:
+            return super().label_columns(numbers)
+        columns, following = {}, len(self)
+        for axis in self.axes:
+            repetitions, following = len(self) // following, following // len(axis.labels)
+            columns[axis.path] = [label for label in axis.labels for _ in range(following)] * repetitions
+        return columns
+
     def labels_of(self, path: str) -> Sequence[Any]:
         """Return the labels (texts in tables) of all values of the varied parameter ``path``, such as "seed"."""
         return next(axis.labels for axis in self.axes if axis.path == path)
@@ -165,8 +189,7 @@ class Grid(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        The points contain every value of each axis. Of an axis with more than about a thousand values, they contain
-        about a thousand.
+        The points contain every value of each axis, or about a thousand of its values if the axis has more.
         """
         most_values = max(len(axis.values) for axis in self.axes)
         steps = evenly(most_values, _AXIS_PROBES)
@@ -178,10 +201,10 @@ class Grid(Design):
         return " × ".join(f"{axis.path} ({len(axis.values)})" for axis in self.axes)
 
     def describe(self) -> dict[str, Any]:
-        """Return the axes with their labels as JSON values, under the key "over".
+        """Return a description as JSON values: "design" ("Grid"), "points" (their number), "over" ({path: labels}).
 
-        Only the first thousand labels of a long axis are listed. Then the key "values" has {path of the axis: number of
-        its values}.
+        Of an axis with more than a thousand labels, only the first thousand are listed; the further key "values" then
+        has {path of such an axis: number of its labels}.
         """
         listed_labels: dict[str, Any] = {axis.path: list(axis.labels[:_MOST_VALUES]) for axis in self.axes}
         lengths = {axis.path: len(axis.labels) for axis in self.axes if len(axis.labels) > _MOST_VALUES}

@@ -2,17 +2,18 @@
 
 Theory of operation
     A point may end its process, or never end. So points run in *point processes*, which can be killed without harm.
-    Point processes are forked from a *server*: a fresh Python process that does nothing else. It has no threads. It
-    has imported the modules of a run, which takes a second. A fork takes milliseconds.
+    Point processes are forked from a *server*: a fresh Python process without threads that does nothing else. The
+    server imports the modules of a run once, which takes a second. A fork then takes milliseconds.
 
-    When its socket is closed, the server ends its point processes and then itself. So it also ends with the process
-    that started it. Before a point begins, the point process writes the point's number to memory shared with the
-    server. When a point process has ended, the server reports the cause and the point that was running. A time limit is
-    a timer of the kernel that ends the process, so it also holds for machine code. The timer is paused while machine
-    code is loaded or compiled. A point that exceeds its memory gets a MemoryError, and its process runs no further
-    point (`limits`).
+    The server ends its point processes and then itself when its socket is closed. The system closes the socket when
+    the process of the sweep ends, so no server is left over. Before a point begins, the point process writes the
+    point's number to memory shared with the server. When a point process has ended, the server reports the cause and
+    the point that was running. The time limit is a timer of the operating system that kills the process, so the limit
+    also holds while machine code runs. The timer is paused while machine code is loaded or compiled. A point that
+    exceeds its memory gets a MemoryError, and its process runs no further point (`limits`).
 
-    The process of the sweep, the server and the workers of clusters import this file, so it imports little at the top.
+    The process of the sweep, the server and the workers of clusters import this file. To start quickly, this file
+    imports only a few modules at its top.
 """
 
 from __future__ import annotations
@@ -71,12 +72,10 @@ class PointProcess:
         self.connection = connection
 
     def send_plan(self, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
-        """Send a plan and the limits of its points to the process.
-
-        Both apply to all lists of points (shares) that `send_share` sends later.
+        """Send the process the plan that contains all points it will run, and the limits of each point.
 
         ``packed`` is the plan as `user_code.pack` returned it. Each point may take ``timeout_s`` seconds and
-        ``memory_MB`` megabytes; None stands for no limit.
+        ``memory_MB`` megabytes; None: no limit. Call this before `send_share`.
         """
         self._send(packed, timeout_s, memory_MB)
 
@@ -89,7 +88,7 @@ class PointProcess:
             self.connection.send_bytes(pickle.dumps(content))
 
     def receive(self) -> tuple[bytes, float]:
-        """Return (next result rows as the bytes of an Arrow stream of one batch, seconds that their points took).
+        """Wait for result rows; return (bytes of an Arrow stream with one batch, seconds that its points took).
 
         The seconds do not include loading and compiling code.
 

@@ -1,6 +1,6 @@
-"""Limits of a process that runs a point: a timer that kills the process, and a bound on its memory.
+"""Limits of a process that runs a point of a sweep: a timer that kills the process, and a bound on its memory.
 
-A point cannot remove these limits by accident.
+The code of a point cannot remove these limits by accident.
 """
 
 from __future__ import annotations

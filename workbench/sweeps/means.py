@@ -65,9 +65,10 @@ def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame
 
 
 def is_share(metric: str, values: pd.Series) -> bool:
-    """Return whether a metric is a share (0 to 1), by the last word of its name: delivery_ratio, coverage, zone_share.
+    """Return whether a metric is a share (0 to 1), judged by the last word of its name and by its values.
 
-    A metric with a value above 1 is not a share, whatever its name: a user's ratio may be of another kind.
+    Names of shares are, for example, delivery_ratio, coverage and zone_share. A metric with a value above 1 is not a
+    share, whatever its name: a user's own ratio may have another range.
     """
     return metric.rpartition("_")[2] in _SHARES and not (values > 1).any()
 
@@ -96,8 +97,8 @@ def interval(values: list[float]) -> tuple[float, float, int]:
 def clipped_interval(values: list[float], is_a_share: bool) -> tuple[float, float, float]:
     """Return (mean, low, high); low and high bound the mean with 95 % confidence, clipped to the metric's range.
 
-    The range is 0 to 1 if ``is_a_share``, else at least 0 unless a value is negative. The bounds are NaN for
-    fewer than two values.
+    With ``is_a_share`` the range is [0, 1]. Otherwise the range is [0, infinity), or all numbers if a value is
+    negative. The bounds are NaN for fewer than two values.
     """
     mean, half_width, _ = interval(values)
     low, high = mean - half_width, mean + half_width

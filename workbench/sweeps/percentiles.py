@@ -2,12 +2,13 @@
 
 Theory of operation
     A percentile of a metric over all possible runs is bounded by order statistics of the available runs. Of n
-    independent runs, the number below the percentile p is binomial (n, p), whatever the distribution of the metric. So
-    a bound needs a minimum of runs: a median needs 5 runs at 95 % confidence, a 90th percentile 29.
+    independent runs, the number of runs below the percentile p has the binomial distribution B(n, p), whatever the
+    distribution of the metric. So a bound needs a minimum of runs: at 95 % confidence 5 runs for a median, 29 runs for
+    a 90th percentile.
 
     A trend in a series is the Theil-Sen slope: the median of the slopes of all pairs of points. A few outliers do not
     change it. A series has converged from a point on if the interval of its slope over the rest allows only a small
-    relative change. This replaces a fixed warm-up.
+    relative change. The points before are the warm-up, whose length is therefore not fixed.
 
 Reference
     R. Jacob, M. Zimmerling, C. Boano, L. Vanbever, L. Thiele: Designing replicable networking experiments with
@@ -43,10 +44,11 @@ class Trend(NamedTuple):
 
 
 def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
-    """Return the smallest number of runs that bound a percentile of a metric on one side.
+    """Return how many runs are needed for an upper bound, or a lower bound, of a percentile of a metric.
 
-    The bound is the smallest or the largest value of the runs; it holds with the probability ``confidence``, in (0, 1).
-    ``percentile`` is in (0, 100). Raises ParameterError otherwise.
+    The upper bound is the largest value of the runs, the lower bound the smallest. With the returned number of runs,
+    each bound by itself is correct with at least the probability ``confidence``. Raises ParameterError unless
+    ``percentile`` is in (0, 100) and ``confidence`` in (0, 1).
 
     >>> runs_needed(50), runs_needed(90)
     (5, 29)
@@ -142,7 +144,7 @@ def pairs_needed(differences: Sequence[float], power: float = 0.8) -> int:
     )
 
 
-def _share(name: str, value: float, whole: float) -> float:
-    if not is_number(value) or not 0 < value < whole:
-        raise ParameterError(f"{name} is {value!r:.60}; it must be a number between 0 and {whole}")
-    return value / whole
+def _share(name: str, value: float, limit: float) -> float:
+    if not is_number(value) or not 0 < value < limit:
+        raise ParameterError(f"{name} is {value!r:.60}; it must be a number between 0 and {limit}")
+    return value / limit

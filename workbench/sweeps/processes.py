@@ -3,9 +3,9 @@
 Theory of operation
     A group of point processes (`forking`) receives shares, which are lists of points (`shares`). Each process has a
     second share besides the running one, so that it never waits. Rows are returned a few times a second. When a process
-    ends, the server reports the point that was running. A point that took too long becomes a row with an error. A point
-    that ended its process is run again, and becomes a row with an error the second time. The other unfinished points of
-    the process are run in another process.
+    ends, the server that forked it reports the point that was running. A point that exceeded the time limit becomes a
+    row with an error. A point that ended its process is run again; if it ends a process a second time, it becomes a row
+    with an error. The other unfinished points of the ended process are run in another process.
 
     Processes stay alive for some minutes after their sweep, ready for the next one; the server stays longer.
 """
@@ -67,9 +67,9 @@ class ProcessRunner:
         return f"ProcessRunner({self.processes})"
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run the points ``numbers`` of ``plan`` and yield their result rows, a few times a second.
+        """Run the points ``numbers`` of ``plan``, and yield lists of their result rows a few times a second.
 
-        After each wait for rows, ``report_progress(0.0)`` is called to update the display.
+        ``report_progress(0.0)`` is also called a few times a second, to update the display.
         """
         group = self._group = ProcessGroup(
             min(self.processes, len(numbers)), pack(plan), self.timeout_s, self.memory_MB
@@ -155,7 +155,6 @@ class _Member:
         self.progress_s = time.monotonic()
 
     def send(self, share: list[int]) -> None:
-        """Send a share (a list of points) to the process."""
         if not self.shares:
             self.progress_s = time.monotonic()
         self.shares.append(deque(share))
@@ -237,8 +236,8 @@ class ProcessGroup:
         self._ends_in_a_row += 1
         if self._ends_in_a_row > _ENDS_IN_A_ROW * self._size:
             raise WorkbenchError(
-                f"the sweep's processes end one after the other, the last by {cause}; run it with runner=LocalRunner() "
-                "to see the reason"
+                f"the processes that run the sweep's points keep ending, the last one by {cause}; run the sweep with "
+                "runner=LocalRunner() to see the reason"
             )
         running_share, *waiting_shares = [list(share) for share in member.shares] or [[]]
         for share in waiting_shares:

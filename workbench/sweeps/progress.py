@@ -18,13 +18,13 @@ _MOST_WORKERS_SHOWN = 4
 
 
 class Display:
-    """A display of progress. This base class shows nothing, so that output to files contains results alone."""
+    """A display of progress. This base class shows nothing; it is used if the output goes to a file."""
 
     def show(self, share: float, text: str) -> None:
         """Show the finished part of the sweep (``share``, 0 to 1) and a line of text."""
 
     def close(self, summary: str) -> None:
-        """Show the summary in place of the progress."""
+        """End the display: show the text ``summary`` in its place."""
 
 
 class TerminalLine(Display):
@@ -110,7 +110,7 @@ class Progress:
         self.total = total
         self.done = done
         self.failed = 0
-        self._begin = time.perf_counter()
+        self._begin_s = time.perf_counter()
         self._pace = Pace()
         self._shown_s = -math.inf
         self.update(0.0)
@@ -118,7 +118,7 @@ class Progress:
     @property
     def elapsed_s(self) -> float:
         """The wall time since the sweep began, in seconds."""
-        return time.perf_counter() - self._begin
+        return time.perf_counter() - self._begin_s
 
     def advance(self, points: int, failed: int = 0) -> None:
         """Count ``points`` more finished points of the sweep, ``failed`` of which failed; update the display."""
@@ -128,7 +128,10 @@ class Progress:
         self.update(0.0)
 
     def update(self, points: float) -> None:
-        """Update the display; ``points`` estimates the number of finished points that are not counted yet."""
+        """Display the present state, unless the last update was less than `SHOWN_S` seconds ago.
+
+        ``points`` is an estimated number of points that are finished, but whose rows have not arrived (`advance`).
+        """
         now_s = time.perf_counter()
         done_points = min(self.done + points, self.total)
         # An update takes longer than a short point, so updates are limited in rate.
@@ -146,16 +149,16 @@ class Progress:
         return text + _describe_workers(self._describe_work() if self._describe_work else ())
 
     def close(self, summary: str) -> None:
-        """End the display with a summary."""
+        """End the display; the text ``summary`` takes its place."""
         self._display.close(summary)
 
 
 class Pace:
     """A measurement of the rate of finished points over the last `PACE_S` seconds.
 
-    Points finish in bursts, because rows arrive in lists. The points of a burst took the time since the previous burst,
-    so the rate is computed from the first burst to the last one. The time since the last burst counts only if it is
-    longer than the usual time between bursts.
+    Rows arrive in lists, so points are counted in bursts. The rate is the number of points after the first burst,
+    divided by the time from the first burst to the last one. If no burst has come for longer than the mean time between
+    bursts, the excess is added to the time, so that the rate falls.
     """
 
     def __init__(self) -> None:

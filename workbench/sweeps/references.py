@@ -4,10 +4,10 @@ The search yields texts that change whenever this code changes, and the names of
 
 Theory of operation
     A `Walk` begins with a function or a class and follows every reference to more code of the user: names, attributes
-    of modules, bases, closures, and imports within functions. It looks at the code in memory, which is the code that
-    runs, and not at files. A module of the user that is referred to as a whole counts with all of its functions,
-    classes and constants. Python's own modules and installed packages are left out, as their versions identify them.
-    This package is left out too, as `code` digests its sources.
+    of modules, bases, closures, and imports within functions. A walk reads the code in memory, which is the code that
+    runs, and not files. If code refers to a module of the user, as after ``import module``, all functions, classes and
+    constants of the module are included. Python's own modules and installed packages are left out, as their versions
+    identify them. This package is left out too, as `code` digests its sources.
 
     A walk cannot follow everything. `Walk.untracked` lists the actions of functions whose effects it misses:
     reading files or the environment, looking up names by text, assigning globals.
@@ -42,7 +42,7 @@ _PLAIN = (bool, int, float, complex, str, bytes)
 
 
 def package_of(thing: Any) -> str:
-    """Return the name of the package that defines an object, or "" if the object does not name one."""
+    """Return the name of the top-level package that defines an object, or "" if the object does not name one."""
     name = thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)
     return (name if isinstance(name, str) else "").partition(".")[0]
 
@@ -71,12 +71,11 @@ def _is_library(path: Path) -> bool:
 class Walk:
     """A walk through the user's code, which visits each function, class and module once.
 
-    The *texts* of an object are strings that change whenever its code changes. ``own`` has packages that count as the
-    user's although they are installed. A walk has these attributes:
+    ``own`` has packages that count as the user's although they are installed. A walk has these attributes:
 
     packages     names of the packages of the user's code that the walk has visited
     modules      names of the modules of this code, including modules that functions import when they are called
-    untracked    actions of the code that the walk cannot follow, such as reading a file, in a few words each
+    untracked    actions of the code that the walk cannot follow, such as "mine.measure reads files (open)"
     """
 
     def __init__(self, own: Iterable[str] = ()) -> None:
@@ -100,17 +99,17 @@ class Walk:
             self._seen.add(id(thing))
             self.modules.add(thing.__module__)
             yield thing.__qualname__
-            yield from self._class_texts(thing) if isinstance(thing, type) else self._function_texts(thing)
+            yield from self._describe_class(thing) if isinstance(thing, type) else self._describe_function(thing)
         elif isinstance(thing, CodeType):
             yield from (thing.co_code.hex(), repr(thing.co_names))
             for constant in thing.co_consts:
                 yield from self.texts(constant)
         elif isinstance(thing, (tuple, list, set, frozenset, dict)):
-            yield from self._collection_texts(thing)
+            yield from self._describe_collection(thing)
         elif thing is None or isinstance(thing, _PLAIN):
             yield repr(thing)
         else:
-            yield from self._object_texts(thing)
+            yield from self._describe_object(thing)
 
     def _is_users(self, thing: Any) -> bool:
         package = package_of(thing)
@@ -120,7 +119,7 @@ class Walk:
                 self.packages.add(package)
         return self._known[package]
 
-    def _collection_texts(self, thing: Any) -> Iterator[str]:
+    def _describe_collection(self, thing: Any) -> Iterator[str]:
         yield type(thing).__name__
         if isinstance(thing, (list, set, dict)):
             if id(thing) in self._seen:  # It may contain itself.
@@ -130,33 +129,33 @@ class Walk:
         entry_texts = ["".join(self.texts(entry)) for entry in entries]
         yield from sorted(entry_texts) if isinstance(thing, (set, frozenset)) else entry_texts
 
-    def _object_texts(self, thing: Any) -> Iterator[str]:
-        """Yield strings that change whenever the code or content of the object ``thing`` changes.
+    def _describe_object(self, value: Any) -> Iterator[str]:
+        """Yield strings that change whenever the code or content of the object ``value`` changes.
 
-        ``thing`` is a module, a wrapper of a function, or another object, whose class and fields count.
+        ``value`` is a module, a wrapper of a function, or another object, whose class and fields count.
         """
-        if isinstance(thing, ModuleType):
-            yield from self._module_texts(thing)
-        elif isinstance(thing, property):
-            for function in (thing.fget, thing.fset):
+        if isinstance(value, ModuleType):
+            yield from self._describe_module(value)
+        elif isinstance(value, property):
+            for function in (value.fget, value.fset):
                 yield from self.texts(function)
-        elif isinstance(thing, functools.partial):
-            yield from self.texts((thing.func, thing.args, thing.keywords))
-        elif isinstance(thing, MethodType):
-            yield from self.texts((thing.__func__, thing.__self__))
-        elif isinstance(wrapped := _unwrap(thing), FunctionType) and self._is_users(wrapped):
-            yield type(thing).__qualname__
+        elif isinstance(value, functools.partial):
+            yield from self.texts((value.func, value.args, value.keywords))
+        elif isinstance(value, MethodType):
+            yield from self.texts((value.__func__, value.__self__))
+        elif isinstance(wrapped := _unwrap(value), FunctionType) and self._is_users(wrapped):
+            yield type(value).__qualname__
             yield from self.texts(wrapped)
-        elif self._is_users(type(thing)):
-            yield from self.texts(type(thing))
-            yield from self.texts(getattr(thing, "__dict__", None))
+        elif self._is_users(type(value)):
+            yield from self.texts(type(value))
+            yield from self.texts(getattr(value, "__dict__", None))
         else:
-            yield type(thing).__qualname__
+            yield type(value).__qualname__
             # An array or a date. Objects that cannot be pickled (a lock, a logger) do not affect what code computes.
             with suppress(Exception):
-                yield pickle.dumps(thing, protocol=4).hex()
+                yield pickle.dumps(value, protocol=4).hex()
 
-    def _module_texts(self, module: ModuleType) -> Iterator[str]:
+    def _describe_module(self, module: ModuleType) -> Iterator[str]:
         """Yield strings that change with the code of a whole module: its functions, classes and constants.
 
         Mutable variables are left out here; they count only if a function refers to them by name.
@@ -176,7 +175,7 @@ class Walk:
                 yield variable_name
                 yield from self.texts(variable_value)
 
-    def _class_texts(self, cls: type) -> Iterator[str]:
+    def _describe_class(self, cls: type) -> Iterator[str]:
         for base in cls.__bases__:
             yield from self.texts(base)
         for name, member in sorted(vars(cls).items()):
@@ -185,7 +184,7 @@ class Walk:
                 yield name
                 yield from self.texts(member)
 
-    def _function_texts(self, function: FunctionType) -> Iterator[str]:
+    def _describe_function(self, function: FunctionType) -> Iterator[str]:
         yield from self.texts(function.__code__)
         yield from self.texts((function.__defaults__, function.__kwdefaults__))
         for cell in function.__closure__ or ():
@@ -199,11 +198,14 @@ class Walk:
         for module in self._imports(function):
             modules.append(module)
             yield from self.texts(module)
-        yield from self._attribute_texts(modules, names)
+        yield from self._describe_attributes(modules, names)
         self._note_untracked(function)
 
-    def _attribute_texts(self, modules: list[ModuleType], names: list[str]) -> Iterator[str]:
-        """Yield strings that change with the code of the attributes ``names`` of ``modules`` and their submodules."""
+    def _describe_attributes(self, modules: list[ModuleType], names: list[str]) -> Iterator[str]:
+        """Yield strings that change with the code of the attributes of ``modules`` whose names are in ``names``.
+
+        If such an attribute is itself a module, its attributes with these names are included.
+        """
         visited = set()
         while modules:
             module = modules.pop()

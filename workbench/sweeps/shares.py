@@ -1,11 +1,12 @@
 """Division of a sweep's points into shares: lists of points that take about the same time.
 
 Theory of operation
-    Neighbors in a plan take about the same time, so points are not taken in the order of the plan. Each step of the
-    order goes forward by 0.618 (the golden section) of the number of points, modulo this number. Any interval of this
-    order is a fair sample of the plan, so the time of finished points predicts the time of the rest. The order is
-    computed and not stored, so a plan of millions of points needs no memory. The first shares are single points, to
-    measure their time. Shares then grow to their intended duration, and shrink again towards the end.
+    Consecutive points of a plan take about the same time, and distant points may take much more or less. So points are
+    not taken in the order of the plan: with n points, the next number is the last one plus about 0.618 n (the golden
+    section), modulo n. Points that follow each other in this order are a fair sample of the plan, so the time of
+    finished points predicts the time of the rest. The order is computed and not stored, so a plan of millions of points
+    needs no memory. The first shares are single points, to measure their time. Shares then grow to their intended
+    duration, and shrink again towards the end.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Shares:
 
     The points of a lost worker can be put back into the queue. Towards the end shares are shorter, but not below
     ``least_s`` seconds, so that all workers end at about the same time. A share has at most ``growth`` times as
-    many points as were timed so far.
+    many points as the number of points whose time is known (`record_time`).
     """
 
     def __init__(self, numbers: Sequence[int], goal_s: float, least_s: float = 0.0, growth: int = _GROWTH) -> None:
@@ -67,7 +68,7 @@ class Shares:
             self._returned.append(numbers)
 
     def halve(self, numbers: list[int]) -> None:
-        """Put the points ``numbers`` back into the queue as two shares, to isolate a point that ends its worker."""
+        """Put the points of a lost worker back into the queue as two shares, to isolate the point that killed it."""
         middle = (len(numbers) + 1) // 2
         self.put_back(numbers[:middle])
         self.put_back(numbers[middle:])
@@ -80,10 +81,10 @@ class Shares:
 
 
 def _stride(points: int) -> int:
-    """Return the distance between the numbers of two points that run one after the other.
+    """Return the step from the number of a point to the number of the point that is run next, modulo ``points``.
 
     ``points`` is the number of all points. The step is about 0.618 ``points`` (the golden section) and coprime to
-    ``points``. So steps of this size, modulo ``points``, visit each point once.
+    ``points``, so that steps of this size visit each point once.
     """
     step = max(1, round(points * _GOLDEN))
     while math.gcd(step, points) > 1:

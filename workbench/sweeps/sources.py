@@ -27,7 +27,7 @@ from workbench.sweeps.references import codes_in, is_of_user
 
 
 class Source(NamedTuple):
-    """A module's source text, the path of its file where the sweep was started, and whether it is a package."""
+    """A module's source text, the path of its file on the machine of the sweep, and whether it is a package."""
 
     text: str
     path: str
@@ -74,7 +74,10 @@ def _module_of(value: Any) -> str:
 
 
 def _source(module: ModuleType) -> Source | None:
-    """Return the source from which a module was loaded, or None if its text is not available."""
+    """Return the source from which a module was loaded, or None if its text is not available.
+
+    If the file was edited after the module was loaded, return a source that raises WorkbenchError when it is imported.
+    """
     module_name, spec = module.__name__, module.__spec__
     if module_name in _sent and _sent[module_name][0] is spec:
         return _sent[module_name][1]

@@ -13,9 +13,9 @@ from ipykernel.connect import get_connection_file
 class StopButton(anywidget.AnyWidget):
     """A button that interrupts this kernel through Jupyter's server.
 
-    A click must not go through the kernel: while a cell runs, most versions of ipykernel handle no messages of widgets.
-    ``kernel``: the kernel's id. The button is missing in a page that Jupyter's server did not write, as in VS Code;
-    interrupt the kernel there.
+    The button sends the interrupt to Jupyter's server, not to the kernel: while a cell runs, most versions of ipykernel
+    handle no messages of widgets. ``kernel``: the kernel's id. The button is missing if the notebook's page does not
+    come from a Jupyter server, as in VS Code; interrupt the kernel by the editor's own command there.
     """
 
     _esm = (files(__package__) / "stop_button.js").read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,15 +83,15 @@ class Sweep:
     ) -> SweepTable:
         """Run the points that have no result yet and return the table of all points.
 
-        out       a folder for the results. Points with results there are not run again, so a stopped sweep continues.
-                  Without a folder results stay in this object
+        out       a folder for the results, or its URL in an object store ("s3://bucket/name"). Points with results
+                  there are not run again, so a stopped sweep continues. None: results stay in this object
         runner    a ProcessRunner(), SparkRunner(), LocalRunner() or similar; by default `runners.default_runner`
         progress  whether to display the progress. None: in notebooks and terminals; True: always; False: never
         retry     run failed points again
 
         A failed point has its reason in the column ``error``, and causes a warning. Finished points are stored even
         after Ctrl-C. Raises WorkbenchError if all points fail, and DataError if another sweep uses the folder or a file
-        in it is damaged.
+        in it is damaged. Raises ScenarioError for an invalid ``runner``, and without ``out`` if the sweep keeps traces.
         """
         if runner is not None and not callable(getattr(runner, "run", None)):
             raise ScenarioError(
@@ -103,32 +104,30 @@ class Sweep:
             )
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
+        if plan.keeps_traces and isinstance(store, FolderStore):
+            plan = replace(plan, trace_folder=store.trace_folder)
         row_by_number = store.open(plan, retry)
         tracker = None
         try:
             if len(row_by_number) < len(plan):
                 row_by_number = store.begin(row_by_number)
-            numbers_to_run = (
-                [number for number in range(len(plan)) if number not in row_by_number]
-                if row_by_number
-                else range(len(plan))
-            )
+            numbers_to_run = row_by_number.missing
             runner = runner or default_runner(plan, len(numbers_to_run))
             tracker = Progress(display_for(progress), len(plan), len(row_by_number), getattr(runner, "doing", None))
             for new_rows in _run_checked(plan, runner, numbers_to_run, tracker):
                 store.add(new_rows)
                 # Documents and traces are long, and the store has them.
-                row_by_number.update((row.number, row._replace(document="", trace=b"")) for row in new_rows)
+                row_by_number.add([row._replace(document="", trace=b"") for row in new_rows])
         except BaseException as error:
             close_error = _close_store(store)
             raise (_with_note(error, tracker, store.place, close_error) if tracker else error) from error.__cause__
         store.close()
         tracker.close(_summary(tracker, len(numbers_to_run), store.place, plan.codes.untracked))
         self._report_failures(
-            [row_by_number[number] for number in sorted(row_by_number) if row_by_number[number].error],
+            list(row_by_number.rows(row_by_number.failed)),
             not numbers_to_run,
         )
-        return SweepTable(plan, [row_by_number[number] for number in range(len(plan))])
+        return SweepTable(plan, row_by_number.of_points(range(len(plan))))
 
     def _report_failures(self, failed: list[Row], is_stored: bool) -> None:
         if not failed:

@@ -8,16 +8,19 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from workbench.errors import ParameterError
 from workbench.extensions import extensible
 from workbench.keywords import checked
-from workbench.sim.metrics import COMMON, COUNTS
+from workbench.sim.metrics import COMMON
 from workbench.sim.radio import is_ideal, knows_links, own_retries
 from workbench.sim.runner import run
 from workbench.suggestion import meant
 from workbench.sweeps import means
 from workbench.sweeps.plan import Plan
-from workbench.sweeps.work import Row
+from workbench.sweeps.store.stored_rows import PointRows, rows_of_list
+from workbench.sweeps.work import Row, version_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,13 +35,12 @@ _ROWS_SHOWN = 10
 class SweepTable:
     """A table of a sweep's results, one row per point.
 
-    Its methods are ``to_pandas()``, ``summary(x, y)``, ``plot(x, y)`` and ``drawing(x, y)``; ``failed`` has the points
-    that failed.
+    Its methods are ``to_pandas()``, ``summary(x, y)`` and ``plot(x, y)``; ``failed`` has the points that failed.
     """
 
     def __init__(self, plan: Plan, rows: Sequence[Row]) -> None:
         self.plan = plan
-        self.rows = rows
+        self.rows = rows if isinstance(rows, PointRows) else rows_of_list(plan, rows)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -47,26 +49,27 @@ class SweepTable:
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The names of all metrics: first the metrics of every run, in their usual order, then the others by name."""
-        names = {name for row in self.rows for name in row.metrics}
+        """The names of all metrics: first those that every run has, in the order of `COMMON`, then others by name."""
+        names = self.rows.metric_names
         return (*(name for name in COMMON if name in names), *sorted(names - set(COMMON)))
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
         import pandas as pd
 
-        columns: dict[str, Any] = {"point": [self.plan.point_key(row.number) for row in self.rows]}
-        labels = [self.plan.labels(row.number) for row in self.rows]
-        for path in self.axes:
-            columns[path] = [point_labels[path] for point_labels in labels]
-        columns["seed"] = [row.seed for row in self.rows]
-        columns["scenario"] = [row.scenario for row in self.rows]
-        columns["engine"] = [row.engine for row in self.rows]
-        columns["version"] = [row.version for row in self.rows]
-        columns["wall_s"] = [row.wall_s for row in self.rows]
-        columns["error"] = [row.error for row in self.rows]
-        for metric_name in self.metrics:
-            columns[metric_name] = [_metric(row, metric_name) for row in self.rows]
+        # All points at once are faster than each by itself.
+        numbers = None if self.rows.numbers == range(len(self.plan)) else self.rows.numbers
+        columns: dict[str, Any] = {
+            "point": self.plan.point_keys(numbers),
+            **self.plan.design.label_columns(numbers),
+            "seed": self.rows.seeds(),
+            "scenario": self.rows.cells("scenario"),
+            "engine": self.rows.cells("engine"),
+            "version": [version_in(versions) for versions in self.rows.cells("versions")],
+            "wall_s": np.array(self.rows.cells("wall_s"), float),
+            "error": self.rows.cells("error"),
+            **{name: self.rows.metric(name) for name in self.metrics},
+        }
         return pd.DataFrame(columns)
 
     @property
@@ -92,22 +95,24 @@ class SweepTable:
     def summary(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> pd.DataFrame:
         """Return the mean of the metric ``y`` for each value of ``x`` (and ``by``), with its 95 % interval.
 
-        ``x`` and ``by`` are varied parameters; the mean is over all other parameters.
+        ``x`` and ``by`` are varied parameters, by their paths ("radio.loss") or by their names in a folder of results
+        ("radio_loss"); the mean is over all other parameters.
         Columns: by (if given), x, mean, low, high, runs. The interval of a single run is NaN.
         """
+        x, by = self.path_of(x), None if by is None else self.path_of(by)
         self._check(x, y, by)
         return means.summary(self._frame, x, y, by)
 
     @cached_property
     def digest(self) -> str:
-        """A digest (16 hex digits) of the points in this table, which is equal for tables with the same rows."""
+        """A digest (16 hex digits) of the keys of this table's points: equal for tables of the same points."""
         return hashlib.sha256("".join(self._frame["point"]).encode()).hexdigest()[:16]
 
     def averaged_rows(self, groups: pd.DataFrame, columns: Sequence[str]) -> list[list[int]]:
-        """Return, for each row of ``groups``, the indices (from 0) of the rows of this table in that group.
+        """Return a list with, for each row of ``groups``, the indices (from 0) of this table's rows that belong to it.
 
-        ``groups`` is a table with one row for each combination of values of the parameters ``columns``, such as a
-        summary.
+        ``groups`` is a table such as a summary, with a row for each combination of values of the parameters
+        ``columns``. The rows of this table with the same combination belong to it.
         """
         rows_by_key = self._frame.groupby(list(columns), sort=False, observed=True, dropna=False).indices
         keys = groups[list(columns)].itertuples(index=False, name=None)
@@ -122,8 +127,16 @@ class SweepTable:
             raise ParameterError(f"the argument `row` is {row!r:.60}; it must be from 0 to {len(self.rows) - 1}")
         return run(self.plan.scenario_of(self.rows[row].number), self.plan.engine)
 
+    def path_of(self, name: str) -> str:
+        """Return the path of the varied parameter that has the column ``name`` in a folder of results.
+
+        Returns ``name`` itself if no varied parameter has this column.
+        """
+        paths = {path.replace(".", "_"): path for path in self.axes}
+        return paths.get(name, name)
+
     def name_of(self, column: str) -> str:
-        """Return the name of an axis or metric in charts, with its unit: "protocol.ttl" -> "ttl (hops)"."""
+        """Return the name that charts show for an axis or metric, with its unit: "protocol.ttl" -> "ttl (hops)"."""
         return name_of(column, self.plan)
 
     @cached_property
@@ -152,7 +165,7 @@ class SweepTable:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        failed_points = sum(row.error is not None for row in self.rows)
+        failed_points = int(self.rows.is_failed.sum())
         text = f"SweepTable({len(self)} points over {', '.join(self.axes)}; {len(self.metrics)} metrics"
         return (
             text + (f"; {failed_points} failed)" if failed_points else ")") + ": to_pandas(), summary(x, y), plot(x, y)"
@@ -165,11 +178,6 @@ class SweepTable:
         table = self._frame.drop(columns=hidden_columns).head(_ROWS_SHOWN).to_html(index=False, border=0, na_rep="–")
         shown_note = f", the first {_ROWS_SHOWN} of them here" if len(self) > _ROWS_SHOWN else ""
         return f"<p>{escape(repr(self))}{shown_note}</p>{table}"
-
-
-def _metric(row: Row, name: str) -> float:
-    absent_value = 0.0 if row.error is None and name.startswith(COUNTS) else float("nan")
-    return row.metrics.get(name, absent_value)
 
 
 _UNITS = (
@@ -215,10 +223,10 @@ def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | Non
 
 
 def radio_note(plan: Plan) -> str:
-    """Return the remarks on radio, link qualities and retries to add to a chart's note; "" without remarks.
+    """Return remarks on the conditions of the runs for a chart's note; "" if no remark applies.
 
-    The remarks state that the radio is ideal, which protocols know the link qualities (an oracle), and how often
-    protocols themselves repeat a frame.
+    One remark states that the radio is ideal. Another names the protocols that read the true link qualities, as no
+    real node can. The last one states how often each protocol itself repeats a frame.
     """
     paths = [path for path in plan.paths if path.partition(".")[0] in ("protocol", "radio", "topology")]
     point_numbers = plan.design.probes() if paths else [0]

@@ -1,8 +1,8 @@
 """The user's own code in a sweep: a protocol's class, metrics and functions in its settings, and a measure function.
 
-A scenario contains only the names of this code. So a sweep distinguishes results by a digest of the code: after a
-filter was edited, rows that were computed with its old code no longer apply. Workers that cannot import the code
-receive it by value.
+A scenario contains only the names of this code. So a sweep stores a digest of the code with each result: after a filter
+was edited, results that were computed with its old code are not used. Workers that cannot import the code receive it by
+value.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _PROTOCOL = re.compile(r"workbench\.protocols\.(\w+)")
 
 
 def of(protocol: Protocol) -> dict[str, Any]:
-    """Return {name: user code} of a protocol: functions in its settings, its class, its metrics and its fast twin.
+    """Return {name: user code} for all code of the user that is executed in runs of a protocol.
 
-    A fast twin is the fast engine's version of a protocol node.
+    The code is the user's functions in the protocol's settings, its class, its metrics and its fast twin (the fast
+    engine's version of the protocol), and the metrics of all installed plug-ins.
     """
     code_objects = {}
     for component in protocol.parts():
@@ -72,7 +73,7 @@ class Piece(NamedTuple):
 
     digest       16 hex digits that change with the code
     protocols    names of the workbench's protocols to which the function or class refers
-    untracked    actions of the code that the digest does not cover, such as reading a file, in a few words each
+    untracked    actions of the code that use data outside of the digest, such as reading a file; a short text for each
     """
 
     digest: str
@@ -116,9 +117,9 @@ def _digest(texts: Iterable[str]) -> str:
 def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] | None = None) -> bytes:
     """Return ``work``, such as a plan, and the user's code as bytes, which a worker reads with `unpack`.
 
-    The bytes contain classes and functions by value, the user's attribute keys, and Python's search path. ``protocols``
-    and ``measure`` are those of the sweep, from which the user's code is collected. Networks are also sent by value, so
-    a worker needs neither the user's modules nor the data of a testbed.
+    The user's code is collected from ``protocols`` and ``measure``, the protocols and the measure function of a sweep.
+    The bytes contain classes and functions by value, the user's attribute keys, and Python's search path. Networks are
+    also stored by value. So a worker needs neither the user's modules nor the files of a testbed's data.
     """
     from pyspark import cloudpickle
 
@@ -159,7 +160,7 @@ def pickle_functions(code_objects: Mapping[str, Callable[..., Any]]) -> bytes:
 
 
 def _walk(code_objects: Iterable[Any]) -> Walk:
-    """Search all code to which ``code_objects``, functions and classes, refer; return the finished search, a `Walk`."""
+    """Search all code to which the functions and classes ``code_objects`` refer; return the finished `Walk`."""
     code_objects = list(code_objects)
     walk = Walk(map(package_of, code_objects))
     for code_object in code_objects:
@@ -199,10 +200,11 @@ def unpack(packed: bytes) -> Any:
 
 
 def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
-    """Give the metrics module ``name`` the attributes that it has in the process of the sweep.
+    """Make the metrics of the sweep's process available as the module ``name`` in this process.
 
-    ``measure`` is the module's function; ``looks_at`` names the events that the function reads. A missing module is
-    created.
+    ``measure`` is the function that computes the metrics, and ``looks_at`` names the events that it reads. They become
+    the module's attributes ``measure`` and ``LOOKS_AT``. If this process cannot import the module, an empty one is
+    created first.
     """
     try:
         module = importlib.import_module(name)

@@ -66,8 +66,13 @@ class Row(NamedTuple):
     @property
     def version(self) -> str:
         """The version of the workbench that ran the point, or "" if it is unknown."""
-        name, _, version = self.versions.partition(",")[0].partition(" ")
-        return version if name == PACKAGE else ""
+        return version_in(self.versions)
+
+
+def version_in(versions: str) -> str:
+    """Return the version of the workbench in the text of a row's ``versions``, or "" if it is unknown."""
+    name, _, version = versions.partition(",")[0].partition(" ")
+    return version if name == PACKAGE else ""
 
 
 # The seed is text, because Python's integers have no limit.
@@ -90,7 +95,7 @@ ROW_SCHEMA = pa.schema(
 
 
 def to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Convert result rows to one Arrow batch with the columns of `ROW_SCHEMA`."""
+    """Convert result rows to one Arrow batch (`ROW_SCHEMA`). Raises an exception if Arrow cannot store a row."""
     content = [{**row._asdict(), "seed": str(row.seed), "metrics": list(row.metrics.items())} for row in rows]
     return pa.RecordBatch.from_pylist(content, schema=ROW_SCHEMA)
 
@@ -121,7 +126,10 @@ def rows_from_table(table: pa.Table | pa.RecordBatch) -> list[Row]:
 
 
 def run_point(plan: Plan, number: int) -> Row:
-    """Run point ``number`` of a plan and return its result. An exception, as in a filter, becomes the row's error."""
+    """Run point ``number`` of a plan and return its result.
+
+    If the run raises an exception, for example in a user's filter, the result is a row with this error.
+    """
     compile_s = _first_imports_s()
     scenario, row = _begin_row(plan, number)
     if scenario is None:

@@ -8,8 +8,8 @@
                 field_with_roots                  the field of TinyMQ's evaluation with this numbering
     form        check, digest, to_dict, from_dict the form that a scenario stores and compares
 
-Every function returns a ``networkx.DiGraph`` in the normal form that ``workbench.topology.graphs`` describes: int
-nodes in ascending order with ``pos=(x_m, y_m)``, arcs in ascending (transmitter, receiver) order with ``pdr``. It is a
+Every network is a ``networkx.DiGraph`` in the normal form that ``workbench.topology.graphs`` describes: int nodes in
+ascending order with ``pos=(x_m, y_m)``, arcs in ascending (transmitter, receiver) order with ``pdr``. It is a
 `Network`: a plain graph that a notebook displays as a picture. ``graph.graph["recipe"]`` records the generator and its
 arguments. A graph of your own needs only int nodes: ``check`` completes it. Use networkx for paths and components.
 """

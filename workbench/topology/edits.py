@@ -1,11 +1,11 @@
 """Edited networks: moved, added and removed nodes, and links with other delivery ratios.
 
-Every function returns a new network in normal form (graphs.py) and leaves its argument unchanged. A scenario file
+Every edit returns a new network in normal form (graphs.py) and leaves its argument unchanged. A scenario file
 stores a generated network as its recipe: the name and arguments of the generator. It stores an edited network as lists
-of nodes and links. A moved node keeps its links: positions only determine where nodes are drawn, and links come from a
-generator.
+of nodes and links. A moved node keeps its links; only its place in drawings changes.
 
-`linked_again` applies the rule of a generator to an edited network: links within a radius, or by radio propagation.
+`linked_again` replaces all links of an edited network by those that a generator's rule gives for the new positions:
+links within a radius, or by radio propagation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,9 +59,9 @@ def has_link_rule(graph: nx.DiGraph) -> bool:
 
 
 def linked_again(graph: nx.DiGraph, rule: Mapping[str, Any]) -> nx.DiGraph:
-    """Return a network with the same nodes at the same positions, and links made anew.
+    """Return a network with the nodes and positions of ``graph``, whose links are made anew by ``rule``.
 
-    ``rule`` is the result of `link_rule` for another network: the arguments by which that network's links were made.
+    ``rule``: a result of `link_rule`, the arguments by which the links of some network were made.
     """
     return from_positions(dict(graph.nodes(data="pos")), **rule)
 
@@ -131,7 +131,7 @@ def with_links(graph: nx.DiGraph, pdr: Mapping[Link, float]) -> nx.DiGraph:
 def _build_edited(graph: nx.DiGraph, arrays: Arrays, placed: set[int] | frozenset[int] = frozenset()) -> nx.DiGraph:
     """Return the network of changed ``arrays``, with the walls and name of ``graph``, the network before the edit.
 
-    ``placed``: nodes with a new position; they are removed from the attributes positions_estimated and positions_moved.
+    ``placed``: nodes with a new position, which are left out of the lists positions_estimated and positions_moved.
     """
     attributes: dict[str, Any] = {key: graph.graph[key] for key in ("walls", "name") if key in graph.graph}
     for key in ("positions_estimated", "positions_moved"):
@@ -146,7 +146,7 @@ def _find_rows(arrays: Arrays, nodes: Iterable[int]) -> list[int]:
     row = {node: index for index, node in enumerate(arrays.nodes.tolist())}
     for node in nodes:
         if node not in row:
-            raise ParameterError(f"Node {node!r:.60} is not in this network.")
+            raise ParameterError(f"Node {node!r:.60} is not in this network; use a node of the network.")
     return [row[node] for node in nodes]
 
 

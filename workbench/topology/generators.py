@@ -74,9 +74,9 @@ def ring(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
 def disc(nodes: int, width_m: float, height_m: float, radius_m: float = 20.0, seed: int = 1) -> nx.DiGraph:
     """Return random nodes in a rectangle, linked if at most ``radius_m`` apart; the network is connected.
 
-    Positions are uniform. If a network is not connected, all positions are drawn again (attempt 0, 1, 2, ... of the
-    seed), so the result is uniform among connected networks. Raises ParameterError after 100
-    attempts, or if more than 10 nodes have no neighbor; the message names a sufficient radius.
+    Positions are uniform. If a network is not connected, all positions are drawn again, so the result is uniform among
+    connected networks. Raises ParameterError after 100 attempts, or if more than 10 nodes have no neighbor; the message
+    names a sufficient radius.
     """
     arguments = _check_area(nodes, width_m, height_m, seed)
     radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
@@ -201,7 +201,7 @@ def _check_spacing(spacing_m: float, nodes: int) -> float:
 
 
 def _check_area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[str, Any]:
-    """Check the arguments of random placement, and return them by name."""
+    """Check the arguments of a generator that places nodes at random; return them as {name: value}."""
     return {
         "nodes": whole("nodes", nodes, 1, MOST_NODES),
         "width_m": number("width_m", width_m, 0.01, LARGEST_COORDINATE_M, "m"),
@@ -211,9 +211,10 @@ def _check_area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[
 
 
 def _random_positions(arguments: dict[str, Any], attempt: int) -> np.ndarray:
-    """Return random positions (n, 2) in m; node i's x and y come from the random numbers 2i and 2i + 1.
+    """Return random positions (n, 2) in m, uniform in the rectangle of the generator's ``arguments``.
 
-    ``arguments`` are the generator's arguments. The random numbers depend on its seed and on the number ``attempt``.
+    The argument "seed" and ``attempt``, the number of the attempt, determine a sequence of random numbers. Node i's x
+    and y are made from the numbers 2i and 2i + 1 of this sequence.
     """
     key = key_of((arguments["seed"], attempt), POSITION)
     shares = uniforms(key, np.arange(2 * arguments["nodes"])).reshape(-1, 2)
@@ -249,8 +250,8 @@ def _find_sufficient_radius(arguments: dict[str, Any], radius_m: float) -> float
     """
     nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
     positions = _random_positions(arguments, 0)
-    expected_m = math.sqrt(width_m * height_m * math.log(nodes) / (math.pi * nodes))
-    radius_m = max(radius_m, expected_m, max(width_m, height_m) / nodes)
+    expected_radius_m = math.sqrt(width_m * height_m * math.log(nodes) / (math.pi * nodes))
+    radius_m = max(radius_m, expected_radius_m, max(width_m, height_m) / nodes)
     while nodes * mean_degree(nodes, width_m, height_m, radius_m) <= MOST_ARCS:
         radius_m = float(f"{radius_m * 1.1:.4g}")
         graph = nx.Graph(pairs_within(positions, radius_m).tolist())

@@ -87,7 +87,7 @@ def round_pdr(pdr: npt.ArrayLike) -> np.ndarray:
 def build(
     nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLike, pdr: npt.ArrayLike, **attributes: Any
 ) -> nx.DiGraph:
-    """Return a graph in normal form (see the module) from arrays whose rows may be in any order.
+    """Return a graph in the normal form that the module's docstring defines, from arrays with rows in any order.
 
     ``nodes`` is (n,), ``positions_m`` (n, 2), ``arcs`` (m, 2) with (transmitter, receiver), ``pdr`` (m,). The graph's
     attributes, ``graph.graph``, are ``attributes`` and the digest.
@@ -136,7 +136,7 @@ def check(graph: nx.Graph) -> nx.DiGraph:
 def to_arrays(graph: nx.Graph) -> Arrays:
     """Return the contents of a networkx graph as sorted arrays: nodes, positions, arcs and delivery ratios.
 
-    Raises ScenarioError if the graph cannot be a topology, for example if it has no nodes or parallel links.
+    Raises ScenarioError if the graph cannot be a topology, for example if it is empty or has parallel links.
     """
     if not isinstance(graph, nx.Graph):
         raise ScenarioError(f"The topology is a {type(graph).__name__}; it must be a networkx graph.")
@@ -160,7 +160,9 @@ def check_walls(walls: Any) -> list[tuple[Any, ...]]:
     except (TypeError, ValueError, OverflowError):
         ends = np.full((1, 1), math.nan)
     if ends.shape[1:] != (2, 2) or not np.all(np.abs(ends) <= LARGEST_COORDINATE_M):
-        raise ScenarioError("The topology's walls must be a list of segments ((x0_m, y0_m), (x1_m, y1_m)).")
+        raise ScenarioError(
+            f"The topology's walls are {walls!r:.60}; they must be a list of segments ((x0_m, y0_m), (x1_m, y1_m))."
+        )
     return [tuple(map(tuple, wall)) for wall in round_positions(ends).tolist()]
 
 

@@ -39,24 +39,24 @@ def lay_out(graph: nx.Graph) -> dict[int, tuple[float, float]]:
 
 
 def estimate_positions(graph: nx.Graph, known: dict[int, tuple[float, float]]) -> dict[int, tuple[float, float]]:
-    """Return {node: (x_m, y_m)} for the nodes not in ``known``: the mean position of their five best neighbors.
+    """Return {node: (x_m, y_m)} for the nodes not in ``known``: the mean position of each node's five best neighbors.
 
-    The quality of a neighbor is the mean pdr of both directions; neighbors as good as the fifth count too. If no
-    neighbor of a node has a position yet, the node is placed in a later round, after its neighbors. If that never
-    happens, the node is placed in the middle of all known nodes. Each position is shifted by 0.3 m, so that nodes with
-    the same neighbors remain distinguishable.
+    The quality of a neighbor is the sum of the pdr of both directions; further neighbors with the quality of the fifth
+    count too. If no neighbor of a node has a position yet, the node is placed after its neighbors. A node without a
+    path to a known node is placed in the middle of all known nodes. Each position is shifted by 0.3 m, so that nodes
+    with the same neighbors remain distinguishable.
     """
     known_positions = dict(known)
     estimated: dict[int, tuple[float, float]] = {}
-    unplaced = sorted(node for node in graph if node not in known)
-    while unplaced:
-        best_neighbors = {node: _best_neighbors(graph, node, known_positions) for node in unplaced}
-        ready = [node for node in unplaced if best_neighbors[node]] or unplaced
-        for node in ready:
+    unplaced_nodes = sorted(node for node in graph if node not in known)
+    while unplaced_nodes:
+        best_neighbors = {node: _best_neighbors(graph, node, known_positions) for node in unplaced_nodes}
+        placeable_nodes = [node for node in unplaced_nodes if best_neighbors[node]] or unplaced_nodes
+        for node in placeable_nodes:
             neighbors_m = [known_positions[neighbor] for neighbor in best_neighbors[node]] or list(known.values())
             estimated[node] = _shift(np.mean(neighbors_m, axis=0), len(estimated))
         known_positions.update(estimated)
-        unplaced = [node for node in unplaced if node not in known_positions]
+        unplaced_nodes = [node for node in unplaced_nodes if node not in known_positions]
     return {int(node): position for node, position in estimated.items()}
 
 

@@ -52,8 +52,9 @@ def testbed(
     name            also "iotlab/strasbourg", ...; ``workbench.datasets.describe()`` lists the names of all data sets
     min_pdr         links with a lower delivery ratio are left out
     max_range_m     longer links (distance in space, by the measured positions) are left out; None: no limit
-    attenuation_dB  simulated reduction of every mote's transmit power: each delivery ratio is reduced by the factor by
-                    which it would fall on a mean link of the same length (``Propagation`` with its defaults)
+    attenuation_dB  simulated reduction of every mote's transmit power. ``Propagation`` with its defaults gives the
+                    delivery ratio of a mean link of the same length, before and after the reduction; the measured ratio
+                    is multiplied by after / before
 
     The IoT-LAB sites are single rooms in which nearly all nodes hear each other (in Strasbourg all 4,032 links
     deliver 70 % or more), so a multi-hop network needs ``max_range_m`` or ``attenuation_dB``. Strasbourg with
@@ -73,7 +74,9 @@ def testbed(
     flat_positions, moved_nodes = _separate(positions_3d_m)
     flat_positions, estimated_nodes = _complete_positions(links, flat_positions)
     if max_range_m is not None or attenuation_dB > 0:
-        links = _attenuate(links, _in_space(data_set.name, positions_3d_m, flat_positions), max_range_m, attenuation_dB)
+        links = _attenuate(
+            links, _positions_in_space(data_set.name, positions_3d_m, flat_positions), max_range_m, attenuation_dB
+        )
     recipe: dict[str, Any] = {"kind": "testbed", "name": data_set.name, "min_pdr": min_pdr}
     recipe |= {"max_range_m": max_range_m, "attenuation_dB": attenuation_dB}
     attributes = {"positions_moved": moved_nodes} if moved_nodes else {}
@@ -106,16 +109,19 @@ def _parse_height(text: Any) -> float:
     return height if math.isfinite(height) else 0.0
 
 
-def _in_space(
+def _positions_in_space(
     name: str, positions_3d_m: dict[int, tuple[float, float, float]], known: dict[int, tuple[float, float]]
 ) -> dict[int, tuple[float, float, float]]:
-    """Return {node: (x_m, y_m, z_m)} of every node in ``known``.
+    """Return the position (x_m, y_m, z_m) of every node in ``known``, as {node: position}.
 
-    ``positions_3d_m`` has the measured positions. Any other node has its position in ``known``, {node: (x_m, y_m)},
-    and the mean height of the measured nodes. Raises DataError if the testbed ``name`` has no measured positions.
+    ``positions_3d_m`` has the measured positions. A node without a measured position gets x and y from ``known``, which
+    is {node: (x_m, y_m)}, and the mean height of the measured nodes. Raises DataError if the testbed ``name`` has no
+    measured positions.
     """
     if not positions_3d_m:
-        raise DataError(f"Data set {name} has no positions on this machine; max_range_m and attenuation_dB need them.")
+        raise DataError(
+            f"Data set {name} has no positions on this machine, which max_range_m and attenuation_dB need; omit both."
+        )
     height = sum(z for _, _, z in positions_3d_m.values()) / len(positions_3d_m)
     return {node: positions_3d_m.get(node, (*known[node], height)) for node in known}
 
@@ -136,8 +142,10 @@ def _attenuate(
     )
     propagation = Propagation()
     snr_dB = propagation.snr_dB(length_m)
-    at_full_power = packet_reception(snr_dB, propagation.frame_B)
-    retained_shares = packet_reception(snr_dB - attenuation_dB, propagation.frame_B) / np.maximum(at_full_power, 1e-9)
+    full_power_shares = packet_reception(snr_dB, propagation.frame_B)
+    retained_shares = packet_reception(snr_dB - attenuation_dB, propagation.frame_B) / np.maximum(
+        full_power_shares, 1e-9
+    )
     retained_shares[length_m > (math.inf if max_range_m is None else max_range_m)] = 0.0
     shares_of_links = zip(links, retained_shares.tolist(), strict=True)
     return [(transmitter, receiver, pdr * link_share) for (transmitter, receiver, pdr), link_share in shares_of_links]
@@ -146,9 +154,9 @@ def _attenuate(
 def _separate(
     positions_3d_m: dict[int, tuple[float, float, float]],
 ) -> tuple[dict[int, tuple[float, float]], list[int]]:
-    """Return ({node: (x_m, y_m)}, shifted nodes) for drawing nodes that are above each other.
+    """Return ({node: (x_m, y_m)}, shifted nodes): positions in a plane at which nodes above each other are apart.
 
-    Each node is shifted in proportion to its height above the lowest node at the same (x, y).
+    A node above another node with the same (x, y) is shifted in proportion to its height above the lowest of them.
     """
     lowest_z_m: dict[tuple[float, float], float] = {}
     for x, y, z in positions_3d_m.values():
@@ -163,7 +171,7 @@ def _complete_positions(
 ) -> tuple[dict[int, tuple[float, float]], list[int]]:
     """Return the positions {node: (x_m, y_m)} of a testbed's nodes, and the nodes whose position is estimated.
 
-    ``links`` has (transmitter, receiver, delivery ratio), ``known`` the known positions. The missing ones are estimated
+    ``links``: (transmitter, receiver, delivery ratio). ``known``: the known positions. Missing positions are estimated
     from the links. If no position is known, both results are empty.
     """
     graph = _graph_of(links, 0.0)

@@ -1,4 +1,4 @@
-"""Pairs of nodes within a radius of each other, found with cell lists: 100,000 nodes take a moment."""
+"""Pairs of nodes within a radius of each other, found with cell lists: 100,000 nodes take about a second."""
 
 import math
 
@@ -13,9 +13,10 @@ _TOUCHING_M = 1e-6  # tolerance for decimal fractions: nodes exactly a radius ap
 
 
 def pairs_within(positions_m: np.ndarray, radius_m: float) -> np.ndarray:
-    """Return pairs (p, 2) of indices, smaller first, of positions (n, 2) at most ``radius_m`` apart; each pair once.
+    """Return all pairs of positions at most ``radius_m`` apart, as indices (p, 2) into ``positions_m`` (n, 2).
 
-    Raises ParameterError if there are more candidate pairs than a topology may have arcs.
+    Each pair occurs once, with the smaller index first. Raises ParameterError if there are more candidate pairs than a
+    topology may have arcs.
     """
     reach = radius_m + _TOUCHING_M
     sorted_nodes, starts, counts, cells = _sort_into_cells(positions_m, reach)
@@ -28,7 +29,7 @@ def pairs_within(positions_m: np.ndarray, radius_m: float) -> np.ndarray:
 
 
 def _sort_into_cells(positions_m: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Sort nodes into square cells.
+    """Sort nodes into square cells whose sides are at least ``reach`` metres long.
 
     Returns (sorted_nodes, starts, counts, cells): the nodes sorted by cell (n,), and for each occupied cell the
     position of its first node in ``sorted_nodes`` (c,), its number of nodes (c,) and its grid coordinates (c, 2).
@@ -44,7 +45,7 @@ def _sort_into_cells(positions_m: np.ndarray, reach: float) -> tuple[np.ndarray,
 def _pairs_inside(sorted_nodes: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     index = np.arange(len(sorted_nodes))
     ends = np.repeat(starts + counts, counts)
-    return _expand(sorted_nodes, index, index + 1, ends - index - 1)
+    return _pair_with_ranges(sorted_nodes, index, index + 1, ends - index - 1)
 
 
 def _pairs_across(
@@ -60,13 +61,13 @@ def _pairs_across(
     other_cell_of_node = np.repeat(other_cells, counts)
     index = np.flatnonzero(other_cell_of_node >= 0)
     other_cells = other_cell_of_node[index]
-    return _expand(sorted_nodes, index, starts[other_cells], counts[other_cells])
+    return _pair_with_ranges(sorted_nodes, index, starts[other_cells], counts[other_cells])
 
 
-def _expand(sorted_nodes: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return pairs (p, 2): for each i, node index[i] with each of the nodes first[i], ..., first[i] + count[i] - 1.
+def _pair_with_ranges(sorted_nodes: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return pairs (p, 2) of nodes: for each i, ``sorted_nodes[index[i]]`` with each node of a range.
 
-    ``index`` and ``first`` are indices into ``sorted_nodes``.
+    The range is ``sorted_nodes[first[i] : first[i] + count[i]]``. Raises ParameterError if there are too many pairs.
     """
     pair_count = int(count.sum())
     if pair_count > 2 * MOST_ARCS:
@@ -77,10 +78,10 @@ def _expand(sorted_nodes: np.ndarray, index: np.ndarray, first: np.ndarray, coun
 
 
 def _select_close_pairs(positions_m: np.ndarray, pairs: np.ndarray, reach: float) -> np.ndarray:
-    """Return those of the ``pairs`` (p, 2) that are at most ``reach`` metres apart, the smaller index first."""
+    """Return the ``pairs`` (p, 2) of nodes at most ``reach`` metres apart, each with the smaller index first."""
     difference_m = positions_m[pairs[:, 0]] - positions_m[pairs[:, 1]]
-    close = pairs[(difference_m**2).sum(axis=1) <= reach * reach]
-    return np.sort(close, axis=1)
+    close_pairs = pairs[(difference_m**2).sum(axis=1) <= reach * reach]
+    return np.sort(close_pairs, axis=1)
 
 
 def mean_degree(nodes: int, width_m: float, height_m: float, radius_m: float) -> float:

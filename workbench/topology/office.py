@@ -135,20 +135,20 @@ class Floor:
         return (0.0, self.depth_m), (self.depth_m + self.corridor_m, self.height_m)
 
     def place(self, nodes: int) -> np.ndarray:
-        """Draw positions (n, 2) in m for ``nodes`` motes, some in the corridor and the others in the rooms.
+        """Return random positions (n, 2) in m for ``nodes`` motes, some in the corridor and the others in the rooms.
 
         The positions are sorted from left to right.
         """
         in_corridor = min(nodes, max(1, round(_CORRIDOR_SHARE * nodes)))
         uniform_draws = uniforms(key_of(self.draw, POSITION), np.arange(2 * nodes)).reshape(-1, 2)
         positions = np.concatenate(
-            (self._in_corridor(uniform_draws[:in_corridor]), self._in_rooms(uniform_draws[in_corridor:]))
+            (self._place_in_corridor(uniform_draws[:in_corridor]), self._place_in_rooms(uniform_draws[in_corridor:]))
         )
         positions = round_positions(positions)
         return positions[np.lexsort((positions[:, 1], positions[:, 0]))]
 
-    def _in_corridor(self, spread: np.ndarray) -> np.ndarray:
-        """Return positions (n, 2) in m, spread along the corridor and near its axis (within a quarter of its width).
+    def _place_in_corridor(self, spread: np.ndarray) -> np.ndarray:
+        """Return positions (n, 2) in m, spread along the corridor and at most a quarter of its width from its axis.
 
         ``spread`` (n, 2) has a pair of random numbers in [0, 1) for each position.
         """
@@ -157,16 +157,16 @@ class Floor:
         y = self.height_m / 2 + (spread[:, 1] - 0.5) * self.corridor_m / 2
         return np.column_stack((x, y))
 
-    def _in_rooms(self, spread: np.ndarray) -> np.ndarray:
+    def _place_in_rooms(self, spread: np.ndarray) -> np.ndarray:
         """Return positions (n, 2) in m in the rooms, whose floor consists of square modules.
 
-        ``spread`` (n, 2) has a pair of random numbers in [0, 1) for each position. The modules get motes in turn, in a
-        random order, so their numbers of motes differ by at most one. The motes of a module take its four quarters in
-        turn, so that they are not on top of each other.
+        ``spread`` (n, 2) has a pair of random numbers in [0, 1) for each position. Motes are assigned to the modules in
+        turn, in a random order of modules, so the modules' numbers of motes differ by at most one. Motes in the same
+        module are assigned to its four quarters in turn, which keeps them apart.
         """
         modules = 2 * self.columns
-        draw = uniforms(key_of(self.draw, ROOM), 2 * self.columns + np.arange(2 * modules)).reshape(2, modules)
-        module_order, first_quarter = np.argsort(draw[0], kind="stable"), (4 * draw[1]).astype(int)
+        module_draws = uniforms(key_of(self.draw, ROOM), 2 * self.columns + np.arange(2 * modules)).reshape(2, modules)
+        module_order, first_quarter = np.argsort(module_draws[0], kind="stable"), (4 * module_draws[1]).astype(int)
         index = np.arange(len(spread))
         module = module_order[index % modules]
         quarter = np.array(_QUARTERS)[(first_quarter[module] + index // modules) % 4]

@@ -108,8 +108,9 @@ def table_of(kind: str) -> tuple[Parameter, ...]:
 def of_network(graph: nx.DiGraph) -> dict[str, Parameter]:
     """Return {path: parameter} for the arguments of a network's generator that `Scenario.replace` can change.
 
-    A path is "topology.nodes" or "topology.propagation.exponent". The default of a parameter is its present value. The
-    result is empty for a network that does not record its generator, such as an edited network.
+    A path is, for example, "topology.nodes" or "topology.propagation.exponent". In the result, the default of each
+    parameter is the network's present value. The result is empty for a network that does not record its generator, such
+    as an edited network.
     """
     recipe = graph.graph.get("recipe")
     if recipe is None:
@@ -128,7 +129,8 @@ def of_network(graph: nx.DiGraph) -> dict[str, Parameter]:
 def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return {parameter: value} of generator ``kind``, for a form of the user interface.
 
-    A value is the argument in ``recipe``, a network's recorded generator call, or the default if it is missing there.
+    ``recipe``: a network's recorded call of the generator, from which the values are taken. Without a recipe, and for a
+    value that is missing or None there, the result has the parameter's default.
     """
     recipe = recipe or {}
     arguments = {**recipe, **(recipe.get("propagation") or {})}

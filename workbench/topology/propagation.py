@@ -74,14 +74,14 @@ class Propagation:
         object.__setattr__(self, "frame_B", whole("frame_B", self.frame_B, 1, 127))
 
     def snr_dB(self, distance_m: npt.ArrayLike) -> np.ndarray:
-        """Return the mean signal-to-noise ratio at a distance (any shape); distances below 1 m count as 1 m."""
+        """Return the mean signal-to-noise ratio in dB at a distance (any shape); distances below 1 m count as 1 m."""
         loss_dB = self.loss_1m_dB + 10 * self.exponent * np.log10(np.maximum(distance_m, 1.0))
         return self.transmit_power_dBm - loss_dB - self.noise_dBm
 
     def range_m(self, pdr: float, luck_dB: float = 0.0) -> float:
         """Return the greatest distance in m at which a link still has the delivery ratio ``pdr``.
 
-        ``luck_dB`` is the gain of the link over a link without shadowing, in dB.
+        ``luck_dB``: how much stronger the signal is than on a link without shadowing, in dB.
         """
         spare_dB = float(self.snr_dB(1.0)) + luck_dB - _snr_needed_dB(pdr, self.frame_B)
         return float(10 ** min(9.0, max(0.0, spare_dB) / (10 * self.exponent)))
@@ -109,7 +109,7 @@ def links_between(
     walls: npt.ArrayLike = (),
     wall_dB: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the links of ``nodes`` (n,) at ``positions_m`` (n, 2); return arcs (m, 2) and their ``pdr`` (m,).
+    """Return random links of ``nodes`` (n,) at ``positions_m`` (n, 2): arcs (m, 2) and their ``pdr`` (m,).
 
     Delivery ratios follow from distance, walls and shadowing. Each of the ``walls`` (w, 2, 2) that the line between two
     nodes crosses attenuates by ``wall_dB``. Arcs that deliver less than ``min_pdr`` are omitted. Shadowing and
@@ -135,14 +135,17 @@ def _count_walls(positions_m: np.ndarray, pairs: np.ndarray, walls: npt.ArrayLik
     for wall in np.asarray(walls, dtype=float).reshape(-1, 2, 2):
         # Most pairs are on one side of the wall: only the others are compared with its ends.
         node_sides = _side(wall[0], wall[1], positions_m).astype(np.int8)
-        apart = np.flatnonzero(node_sides[first] * node_sides[second] < 0)
-        start_m, end_m = positions_m[first[apart]], positions_m[second[apart]]
-        counts[apart] += _side(start_m, end_m, wall[0]) * _side(start_m, end_m, wall[1]) < 0
+        separated_pairs = np.flatnonzero(node_sides[first] * node_sides[second] < 0)
+        start_m, end_m = positions_m[first[separated_pairs]], positions_m[second[separated_pairs]]
+        counts[separated_pairs] += _side(start_m, end_m, wall[0]) * _side(start_m, end_m, wall[1]) < 0
     return counts
 
 
 def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """Return on which side of the line from start to end a point lies: 1 (left), -1 (right) or 0 (on the line)."""
+    """Return for each point on which side of the line from start to end it is: 1 left, -1 right, 0 on the line.
+
+    The arguments are points (x, y) in their last axis; their other axes are broadcast.
+    """
     line_vector, point_vector = end - start, point - start
     return np.sign(line_vector[..., 0] * point_vector[..., 1] - line_vector[..., 1] * point_vector[..., 0])
 
@@ -150,7 +153,7 @@ def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
 def draw_links(
     pairs: np.ndarray, snr_dB: np.ndarray, propagation: Propagation, draw: tuple[int, int], min_pdr: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the links of ``pairs`` (p, 2) of nodes; return arcs (m, 2) and their delivery ratios (m,).
+    """Return random links of ``pairs`` (p, 2) of nodes: arcs (m, 2) and their delivery ratios (m,).
 
     ``snr_dB`` (p,) is the signal-to-noise ratio of a pair without shadowing. Arcs that deliver less than ``min_pdr``
     are omitted. ``draw`` is (seed, number of the attempt). The random numbers of a link depend only on ``draw`` and on
@@ -182,7 +185,7 @@ def _snr_needed_dB(pdr: float, frame_B: int) -> float:
 
 
 def key_of(draw: tuple[int, int], purpose: int) -> int:
-    """Return the key of the random numbers for a ``purpose``, such as POSITION or ROOM.
+    """Return the 64-bit key that determines the random numbers for a ``purpose``, such as POSITION or ROOM.
 
     ``draw`` is (seed, number of the attempt).
     """
@@ -213,6 +216,6 @@ def uniforms(keys: int | np.ndarray, counters: npt.ArrayLike) -> np.ndarray:
 
 
 def normals(keys: np.ndarray) -> np.ndarray:
-    """Return a standard normal random number, cut off at ±3, for each of these 64-bit ``keys``."""
+    """Return for each of the 64-bit ``keys`` the standard normal random number that it determines, clipped to ±3."""
     radius = np.sqrt(-2.0 * np.log(1.0 - uniforms(keys, 0)))
     return np.clip(radius * np.cos(2.0 * np.pi * uniforms(keys, 1)), -CUT_OFF, CUT_OFF)

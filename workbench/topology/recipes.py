@@ -175,7 +175,10 @@ def argument_paths(recipe: Mapping[str, Any]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _generate_once(text: str) -> nx.DiGraph:
-    """Return the network of a recipe (generator and arguments) in JSON; cached, so a sweep's scenarios share it."""
+    """Return the network that a recipe (generator and arguments), given as JSON, describes.
+
+    Results are cached, so the scenarios of a sweep share a network.
+    """
     return nx.freeze(_from_recipe(json.loads(text)))
 
 
@@ -243,7 +246,9 @@ def _from_lists(form: Mapping[str, Any]) -> nx.DiGraph:
 def _read_positions(name: str, rows: Any) -> list[tuple[int, tuple[float, float]]]:
     """Return [(node, (x_m, y_m)), ...] from a list of [node, x_m, y_m]."""
     if not isinstance(rows, list) or not rows:
-        raise ScenarioError(f"In a stored topology {name} must be a list of [node, x_m, y_m] with at least one node.")
+        raise ScenarioError(
+            f"{name.capitalize()} are {rows!r:.60}; they must be a list of [node, x_m, y_m] with at least one node."
+        )
     position_of_node: dict[int, tuple[float, float]] = {}
     for index, node_row in enumerate(rows):
         are_numbers = (
@@ -263,7 +268,9 @@ def _read_positions(name: str, rows: Any) -> list[tuple[int, tuple[float, float]
 
 def _check_links(rows: Any, nodes: set[int]) -> list[list[Any]]:
     if not isinstance(rows, list):
-        raise ScenarioError("The topology's links must be a list of [transmitter, receiver, pdr].")
+        raise ScenarioError(
+            f"The topology's links are {rows!r:.60}; they must be a list of [transmitter, receiver, pdr]."
+        )
     known_links: set[tuple[int, int]] = set()
     for index, link_row in enumerate(rows):
         if not (

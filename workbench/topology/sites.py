@@ -76,12 +76,12 @@ def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
 
 @checked
 def field_with_roots(nodes: int, count: int, roots: str = "spread", seed: int = 1) -> nx.DiGraph:
-    """Return a connected random network as dense as 1500 nodes in 500 m x 200 m, with links up to 20 m.
+    """Return a connected random network of ``nodes`` nodes, with links up to 20 m.
 
-    The first ``count`` nodes are intended as the roots of a protocol's trees. With ``roots="spread"`` they are the
-    result of `spread`: node 0 is in the middle, and node 1 is farthest from node 0. A smaller ``count`` gives the
-    beginning of this list. With ``roots="random"`` the roots are at random positions, as all other nodes are.
-    Raises ParameterError for other values.
+    It is as dense as 1500 nodes in 500 m x 200 m. The first ``count`` nodes are intended as the roots of a protocol's
+    trees. With ``roots="spread"`` they are the result of `spread`: node 0 is in the middle, and node 1 is farthest from
+    node 0. A smaller ``count`` gives the beginning of this list. With ``roots="random"`` the roots are at random
+    positions, as all other nodes are. Raises ParameterError for other values.
     """
     if roots not in PLACES:
         raise ParameterError(f"`roots` is {roots!r:.60}; it must be one of {', '.join(PLACES)}")

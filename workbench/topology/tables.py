@@ -18,10 +18,11 @@ class Row(NamedTuple):
 
 
 def read_links(source: object) -> list[tuple[int, int, float]]:
-    """Return [(transmitter, receiver, pdr), ...] of a CSV file or DataFrame with these columns, in its order.
+    """Return [(transmitter, receiver, pdr), ...] from a CSV file or DataFrame with these columns, in row order.
 
     A table with the further columns heard and sent may have several rows for a link, for example one for each channel:
-    the link's pdr is then the mean of these rows, weighted by ``sent``.
+    the link's pdr is then the mean of these rows, weighted by ``sent``. Raises DataError for an invalid value, for a
+    repeated link in a table without these columns, and for a table without rows.
     """
     if _COUNTS.issubset(column_names(source)):
         return _average_links(source)
@@ -62,7 +63,7 @@ def _average_links(source: object) -> list[tuple[int, int, float]]:
 
 
 def _ends_in(row: Row) -> tuple[int, int]:
-    """Return the link (transmitter, receiver) in the first two cells of a row. Raises DataError if both are equal."""
+    """Return (transmitter, receiver), the first two cells of a row. Raises DataError if both are the same node."""
     transmitter, receiver = (node_in(row, *cell) for cell in zip(("transmitter", "receiver"), row.values, strict=False))
     if transmitter == receiver:
         raise DataError(f"{row.location}: node {transmitter} has a link to itself; remove the row.")
@@ -83,7 +84,8 @@ def column_names(source: object) -> list[str]:
 def read_positions(source: object) -> dict[int, tuple[float, float]]:
     """Return {node: (x_m, y_m)} of a mapping, or of a DataFrame or CSV file with the columns node, x_m, y_m.
 
-    Rows with blank (or NaN) x and y are nodes without a position and are omitted.
+    Rows with blank (or NaN) x and y are nodes without a position and are omitted. Raises DataError for an invalid
+    value, for a node with two rows, and if no node has a position.
     """
     if isinstance(source, Mapping):
         position_rows = [
@@ -131,7 +133,10 @@ def read_rows(source: Any, columns: tuple[str, ...], table_name: str) -> Iterato
 
 
 def node_in(row: Row, column: str, value: Any) -> int:
-    """Return the node number in a cell; "7", 7 and 7.0 (pandas' form of a column with gaps) are all node 7."""
+    """Return the node number in a cell; "7", 7 and 7.0 (pandas' form of a column with gaps) are all node 7.
+
+    Raises DataError, which names the ``column`` and the row's location, for any other ``value``.
+    """
     node = _float(value)
     if isinstance(value, bool) or node is None or not node.is_integer() or not 0 <= node <= LARGEST_NODE:
         raise DataError(
@@ -200,12 +205,12 @@ def _frame_rows(frame: Any, columns: tuple[str, ...], table_name: str) -> Iterat
     for name in columns:
         _find_column(names, name, f"The {table_name} table")
     column_values = [frame[name].tolist() for name in columns]
-    for label, row in zip(frame.index.tolist(), zip(*column_values, strict=True), strict=True):
-        yield Row(f"{table_name} table, row {label}", row)
+    for index_label, row in zip(frame.index.tolist(), zip(*column_values, strict=True), strict=True):
+        yield Row(f"{table_name} table, row {index_label}", row)
 
 
-def _find_column(header: list[str], name: str, owner: str) -> int:
+def _find_column(header: list[str], name: str, table_name: str) -> int:
     if name not in header:
         present_columns = ", ".join(header)[:200] or "none"
-        raise DataError(f"{owner} has no column {name!r}; its columns are: {present_columns}.")
+        raise DataError(f"{table_name} has no column {name!r}; its columns are: {present_columns}.")
     return header.index(name)

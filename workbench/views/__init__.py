@@ -1,6 +1,7 @@
 """Views: a player for notebooks and pages, figures for papers, and tables.
 
-Views of a run over time draw its layers (`layers`): common layers of all runs, and layers of its protocol::
+Views of a run over time draw the run's layers, which are tables of visible states (see `layers`). Some layers exist for
+every run, others come from the run's protocol. The views of a run are::
 
     show(run, event=None)                 the player, in a notebook or as a page
     show_live(run)                        a run on motes while it is in progress

@@ -34,12 +34,15 @@ def title(run: Any) -> str:
 
 
 def subject(run: Any) -> str:
-    """Return a text that charts and players of a run or a scenario have in common; see `Chart.subject`."""
+    """Return a key for a run or scenario; charts and players with equal keys share the user's selection.
+
+    Charts store the key in their field `Chart.subject`.
+    """
     return f"run {getattr(getattr(run, 'scenario', run), 'hash', '')}"
 
 
 def nodes(graph: Any) -> str:
-    """Return the number of nodes and the kind of generator that made the network: "64 nodes (office)"."""
+    """Return a text with the number of nodes of a network and, if known, its generator: "64 nodes (office)"."""
     count = graph.number_of_nodes()
     recipe = graph.graph.get("recipe")
     kind = recipe.get("kind", "") if isinstance(recipe, dict) else ""
@@ -47,10 +50,12 @@ def nodes(graph: Any) -> str:
 
 
 def workload(run: Any) -> str:
-    """Return a text with the subscriptions and publications of a run or a scenario; "" if its workload is empty.
+    """Return a text about the workload of a run or a scenario; "" if the workload is empty.
 
-    If the workload has more than three subscriptions and publications, or only outages, the text is only the number of
-    its items. Changes of the network, such as crashes and movements, follow; more than three are counted by kind.
+    If there are one to three subscriptions, publications and reinforcements in all, the text describes each of them and
+    omits outages. If there are more, or only outages, the text states the number of all these items, outages included.
+    Up to three other changes of the network, such as crashes and movements, are described one by one; more are counted
+    by kind.
     """
     items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
     changes = [item for item in items if type(item).__name__ in CHANGES]
@@ -77,13 +82,14 @@ def _describe_change(item: Any) -> str:
     kind = type(item).__name__
     stop_s = getattr(item, "stop_s", None)
     if kind in ("Crash", "Join", "Leave"):
-        subject, is_plural = _subject(item.at)
+        subject, is_plural = _nodes_as_subject(item.at)
         verb = kind.lower() if is_plural else {"Crash": "crashes", "Join": "joins", "Leave": "leaves"}[kind]
         return f"{subject} {verb} at {item.start_s:g} s"
     if kind == "Move":
-        subject, is_plural = _subject(item.at)
-        model = re.sub(r"(?<!^)(?=[A-Z])", " ", type(item.along).__name__).lower()
-        return f"{subject} {'move' if is_plural else 'moves'}" + (f" ({model})" if model != "waypoints" else "")
+        subject, is_plural = _nodes_as_subject(item.at)
+        model_text = re.sub(r"(?<!^)(?=[A-Z])", " ", type(item.along).__name__).lower()
+        note = f" ({model_text})" if model_text != "waypoints" else ""
+        return f"{subject} {'move' if is_plural else 'moves'}{note}"
     text = CHANGES[kind][0].format(1).removeprefix("1 ")
     if kind == "LinkTrace":
         return text
@@ -92,8 +98,11 @@ def _describe_change(item: Any) -> str:
     return f"{text} from {item.start_s:g} s" if item.start_s else text
 
 
-def _subject(at: Any) -> tuple[str, bool]:
-    """Return (the nodes of an item as the subject of a sentence, whether it is plural)."""
+def _nodes_as_subject(at: Any) -> tuple[str, bool]:
+    """Return (nodes as the subject of a sentence, whether the subject is plural), such as ("node 5", False).
+
+    ``at``: the nodes of a workload item: "all", a number, or several numbers.
+    """
     if at == "all":
         return "all nodes", True
     node_list = [at] if isinstance(at, (int, str)) else list(at)
@@ -112,7 +121,7 @@ def _describe_item(item: Any) -> str:
     }.get(item_kind)
     if verbs is None:
         return ""
-    subject, is_plural = _subject(item_nodes)
+    subject, is_plural = _nodes_as_subject(item_nodes)
     verb = verbs[is_plural]
     every = getattr(item, "every_s", None)
     description = content if isinstance(content, str) else "readings of a sensor field"

@@ -1,8 +1,8 @@
-"""Functions that attach a record to drawings: how to reproduce the runs or sweeps shown (`workbench.records`).
+"""Functions that attach a record to drawings. It states how to reproduce the runs or sweeps that a drawing shows.
 
 ``@carries_record`` decorates a function whose first argument is a run, or a mapping of names to runs, and which returns
-a `Drawing` or a `Stepper`. `carries_sweep` attaches the record of sweep tables to a drawing. The record is built only
-when the drawing is written to a file.
+a `Drawing` or a `Stepper`. `carries_sweep` attaches the record of sweep tables to a drawing. The record
+(`workbench.records`) is built only when the drawing is written to a file.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ def carries_sweep(tables: Any, drawing: AnyDrawing, *drawn: str) -> AnyDrawing:
 
 
 def _open_runs_of(chart: Chart, table: SweepTable) -> None:
-    """Let an interactive chart open runs of a sweep's table, and share its selection with other charts of it."""
+    """Set up a sweep's chart: a click on a point opens the point's run, and all charts of ``table`` share a selection.
+
+    The numbers of the runs in the chart are row numbers of ``table``.
+    """
     chart.subject = f"sweep {table.digest}"
     chart.open_run = lambda number: (table.plan.text_of(table.rows[number].number), table.run(number))
 

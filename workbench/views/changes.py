@@ -1,10 +1,10 @@
-"""Layers of networks that change: tracks of nodes, partitions, jammers; and these changes in time and in words.
+"""The changes of a network during a run: layers of tracks, partitions and jammers, and lists of changes in time.
 
     change_layers(recorded)       the layers of a run whose workload changes the network
     timeline_spans(view)          the intervals that the player's timeline shows
     moments_of_changes(scenario)  the times of changes, with a sentence each
 
-All of them are empty if the workload has no item of `workbench.sim.changes` but outages.
+The results are empty unless the workload has changes of the network (`workbench.sim.changes`) other than outages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ HISTORY = Section("Up and down", (("", "text", "word"),))
 
 
 class Span(NamedTuple):
-    """An interval on the timeline. ``node``: the node's number, or -1 for the whole network."""
+    """A marked interval of the player's timeline, from ``from_us`` to ``until_us`` in µs.
+
+    label: what happens in the interval, such as "jammer". node: number of the node, or -1 for the whole network.
+    """
 
     label: str
     from_us: int
@@ -49,16 +52,17 @@ class Span(NamedTuple):
 
 
 def changes_network(scenario: Any) -> bool:
-    """Return whether a scenario's workload changes its network in another way than by outages."""
+    """Return whether a scenario's workload changes the network, as by crashes or movements; outages do not count."""
     return link_changes(scenario) is not None or any(
         isinstance(item, (Crash, Join, Leave)) for item in scenario.workload
     )
 
 
 def change_layers(recorded: Recorded) -> list[Layer]:
-    """Return the layers of tracks, partitions, jammers and jammed nodes, and the history of nodes for the inspector.
+    """Return the layers of tracks, partitions and jammers, and two layers for the inspector.
 
-    Layers without rows are left out.
+    The inspector is the panel that shows the state of one node. Its two layers list when nodes are jammed, and when
+    they fail and start; they are not drawn on the map. Layers without rows are left out.
     """
     scenario, duration_us = recorded.run.scenario, recorded.duration_us
     if not changes_network(scenario):
@@ -84,35 +88,39 @@ def _tracks_layer(recorded: Recorded) -> Layer:
 
 def _partition_layer(scenario: Any, duration_us: int) -> Layer:
     nodes = tuple(sorted(scenario.topology.nodes))
-    rows, texts = [], []
+    rows, partition_texts = [], []
     for start_us, stop_us, item in _intervals(scenario, Partition, duration_us):
         side = select_nodes(item.at, nodes)
         others = len(nodes) - len(side)
         until = "the end of the run" if stop_us == duration_us else f"{stop_us / 1e6:g} s"
-        texts.append(
+        partition_texts.append(
             f"with {_count(len(side) - 1, 'other node')}, separated from {_count(others, 'node')} "
             f"from {start_us / 1e6:g} s to {until}"
         )
-        rows += [(node, start_us, stop_us, len(texts) - 1) for node in side]
-    return Layer("partition", _table(rows, "text"), (SEPARATED,), "disc", section=PARTITION, words=texts)
+        rows += [(node, start_us, stop_us, len(partition_texts) - 1) for node in side]
+    return Layer("partition", _table(rows, "text"), (SEPARATED,), "disc", section=PARTITION, words=partition_texts)
 
 
 def _jammer_layer(scenario: Any, duration_us: int) -> Layer:
-    rows, texts = [], []
+    rows, jammer_texts = [], []
     for item in scenario.workload:
         if isinstance(item, Jam):
-            texts.append(f"jammer at ({item.x_m:g}, {item.y_m:g}) m, reaches {item.radius_m:g} m")
+            jammer_texts.append(f"jammer at ({item.x_m:g}, {item.y_m:g}) m, reaches {item.radius_m:g} m")
             rows += [
-                (*pulse, len(texts) - 1, item.x_m, item.y_m, item.radius_m) for pulse in item.pulses_us(duration_us)
+                (*pulse, len(jammer_texts) - 1, item.x_m, item.y_m, item.radius_m)
+                for pulse in item.pulses_us(duration_us)
             ]
     columns = np.array(rows, float).reshape(-1, 6).T
     names = ("from_us", "until_us", "text", "x_m", "y_m", "radius_m")
     pulses, notes = thinned(table(**dict(zip(names, columns, strict=True))), MOST, "pulses of jammers")
-    return Layer("jammers", pulses, (JAMMER,), "area", words=texts, notes=notes)
+    return Layer("jammers", pulses, (JAMMER,), "area", words=jammer_texts, notes=notes)
 
 
 def _jammed_layer(scenario: Any, duration_us: int) -> Layer:
-    """Return the layer of the intervals in which nodes are jammed; it is a table of the inspector."""
+    """Return a layer with the intervals in which each node is jammed.
+
+    The layer is not drawn on the map. The inspector, the panel that shows the state of one node, lists the intervals.
+    """
     changes, ids = link_changes(scenario), np.array(sorted(scenario.topology.nodes))
     if changes is None or not any(isinstance(item, Jam) for item in scenario.workload):
         return Layer("jammers", table())
@@ -124,7 +132,11 @@ def _jammed_layer(scenario: Any, duration_us: int) -> Layer:
 
 
 def _history_layer(recorded: Recorded) -> Layer:
-    """Return the layer of sentences about each node's failures and starts up to each time, for the inspector."""
+    """Return a layer with sentences about the failures and starts of each node up to each time.
+
+    The layer is not drawn on the map. The inspector, the panel that shows the state of one node, contains the sentence
+    for the displayed time, such as "down from 5 s, up again at 9 s".
+    """
     columns = recorded.columns
     rows = columns.where(event=("failed", "recovered"))
     times_us, nodes = columns["time_us"][rows].tolist(), columns["node"][rows].tolist()
@@ -154,7 +166,10 @@ def _history_layer(recorded: Recorded) -> Layer:
 
 
 def _intervals(scenario: Any, kind: type[Any], duration_us: int) -> Iterator[tuple[int, int, Any]]:
-    """Yield (begin in µs, end in µs, item) for the items of a kind that begin before the end of the run."""
+    """Yield (begin in µs, end in µs, item) for the workload items of class ``kind`` that begin before the run's end.
+
+    ``duration_us``: the end of the run. It is also the end of each item that has no end or a later one.
+    """
     for item in scenario.workload:
         if isinstance(item, kind):
             start_us = round(item.start_s * 1e6)
@@ -176,7 +191,10 @@ def _count(number: int, noun: str) -> str:
 
 
 def timeline_spans(view: RunView) -> list[Span]:
-    """Return the intervals in which nodes are down, the network is separated, or jammers send, at most `MOST_SPANS`."""
+    """Return the intervals for the timeline: partitions, then pulses of jammers, then times at which nodes are down.
+
+    Only the first `MOST_SPANS` intervals are returned. If only outages change the network, the list is empty.
+    """
     scenario, duration_us = view.run.scenario, view.duration_us
     if view.trace is None or not changes_network(scenario):
         return []
@@ -194,7 +212,10 @@ def timeline_spans(view: RunView) -> list[Span]:
 
 
 def moments_of_changes(scenario: Any) -> list[tuple[int, str]]:
-    """Return (time in µs, sentence) of the begin and the end of each partition and each jammer, without its pulses."""
+    """Return (time in µs, sentence) for the begin and the end of each partition and each jammer.
+
+    The single pulses of a jammer are left out, and so is an end that coincides with the end of the run.
+    """
     duration_us = round(scenario.duration_s * 1e6)
     moments = []
     for kind, begin, end in (

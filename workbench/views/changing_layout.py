@@ -57,7 +57,7 @@ class TrackVertices:
 
     @property
     def window_us(self) -> int | None:
-        """The time before and after the present of which tracks are drawn; None: the whole run."""
+        """How much of a track is drawn before, and after, the displayed time, in µs. None: the whole track."""
         return None if len(self.time_us) <= SHORT else WINDOW_US
 
     def at(self, time_us: int) -> Positions:
@@ -72,9 +72,10 @@ class TrackVertices:
         return x_m, y_m
 
     def piece(self, number: int, low_us: int, high_us: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (times in µs, x in m, y in m) of the part of a track in [low_us, high_us], with both of its ends.
+        """Return a node's positions in [low_us, high_us] as (times in µs, x in m, y in m).
 
-        ``number``: index of the node in ``nodes``. Each array has at least two entries.
+        The arrays have an entry for each end of the interval and for each vertex of the track in between. ``number``:
+        index of the node in ``nodes``.
         """
         rows = slice(int(self.first[number]), int(self.first[number] + self.counts[number]))
         times_us, x_m, y_m = self.time_us[rows], self.x_m[rows], self.y_m[rows]
@@ -85,13 +86,13 @@ class TrackVertices:
 
 @dataclass(frozen=True)
 class ChangingLayout(Layout):
-    """The layout of a network whose nodes move or whose links change. Its own positions and links are those at time 0.
+    """The layout of a network whose nodes move or whose links change. The fields of `Layout` describe time 0.
 
     tracks: the tracks of the moving nodes; None if no node moves.
-    link_intervals: a table with a row for each interval in which a link has constant delivery ratios, with the columns
-        a, b, pdr_ab and pdr_ba of `Layout.links`, and from_us and until_us; in order of from_us. None if links do not
-        change.
-    marked_m: further points that the map must contain, float64, shape (points, 2).
+    link_intervals: a table with a row for each interval in which the delivery ratios of a link are constant, sorted by
+        from_us. Its columns are from_us, until_us, and a, b, pdr_ab and pdr_ba as in `Layout.links`. None if links do
+        not change.
+    marked_m: further points that the map must contain, such as jammers: x and y in m, float64, shape (points, 2).
     """
 
     tracks: TrackVertices | None = None
@@ -99,7 +100,7 @@ class ChangingLayout(Layout):
     marked_m: np.ndarray | None = None
 
     def outer_points_m(self) -> Positions:
-        """Return the coordinates (x, y) of all points that the map must contain, each of shape (points,)."""
+        """Return the coordinates (x, y) in m of all points that the map must contain, each of shape (points,)."""
         xs, ys = ([axis] for axis in super().outer_points_m())
         if self.tracks is not None:
             xs.append(self.tracks.x_m)
@@ -110,7 +111,11 @@ class ChangingLayout(Layout):
         return np.concatenate(xs), np.concatenate(ys)
 
     def at(self, time_us: int) -> Layout:
-        """Return the layout at a time in µs: the positions and links of this moment, in the same box and spacing."""
+        """Return the layout at a time in µs, with the positions and links of that moment.
+
+        Its ``box_m`` and ``spacing_m`` are the same at all times, so that maps of different moments have the same
+        scale.
+        """
         x_m, y_m, links = self.x_m, self.y_m, self.links
         if self.tracks is not None:
             x_m, y_m = x_m.copy(), y_m.copy()
@@ -124,13 +129,19 @@ class ChangingLayout(Layout):
 
 
 def links_at(link_intervals: Table, time_us: int) -> Table:
-    """Return the links of a time, with the columns of `Layout.links`, in order of their nodes."""
+    """Return the links that exist at ``time_us``, with the columns of `Layout.links`, sorted by their nodes.
+
+    ``link_intervals``: a table as in `ChangingLayout.link_intervals`.
+    """
     links = select(link_intervals, alive(link_intervals, time_us))
     return select({name: links[name] for name in ("a", "b", "pdr_ab", "pdr_ba")}, np.lexsort((links["b"], links["a"])))
 
 
 def lay_out_scenario(scenario: Any) -> Layout:
-    """Return the layout of a scenario's network: a `ChangingLayout` if nodes move, links change or jammers send."""
+    """Return the layout of a scenario's network: a `ChangingLayout` if nodes move, links change or jammers send.
+
+    Otherwise the result is a `Layout`, which is the same at all times.
+    """
     changes = link_changes(scenario)
     return lay_out(scenario.topology) if changes is None else _lay_out_changing(scenario)
 
@@ -143,21 +154,25 @@ def _lay_out_changing(scenario: Any) -> ChangingLayout:
     vertices = list_vertices(tracks(scenario), plan, duration_us, notes)
     jammers_m = np.array([(item.x_m, item.y_m) for item in scenario.workload if isinstance(item, Jam)], float)
     marked_m = jammers_m if len(jammers_m) else None
-    plain = ChangingLayout(plan.ids, plan.x_m, plan.y_m, plan.links, plan.walls, tracks=vertices, marked_m=marked_m)
+    layout = ChangingLayout(plan.ids, plan.x_m, plan.y_m, plan.links, plan.walls, tracks=vertices, marked_m=marked_m)
     if all(isinstance(item, Jam) for item in scenario.workload if isinstance(item, LINK_ITEMS)):
-        return replace(plain, notes=tuple(notes))
+        return replace(layout, notes=tuple(notes))
     notes = [note for note in notes if not note.startswith("Of ")]  # the topology's own links are not drawn
-    intervals = _thin(_round(changes, len(plan.ids), duration_us, notes), plain, notes)
-    start = replace(plain, link_intervals=intervals, notes=tuple(notes)).at(0)
-    return replace(plain, x_m=start.x_m, y_m=start.y_m, links=start.links, link_intervals=intervals, notes=tuple(notes))
+    intervals = _select_drawn_links(_round_ratios(changes, len(plan.ids), duration_us, notes), layout, notes)
+    start = replace(layout, link_intervals=intervals, notes=tuple(notes)).at(0)
+    return replace(
+        layout, x_m=start.x_m, y_m=start.y_m, links=start.links, link_intervals=intervals, notes=tuple(notes)
+    )
 
 
 def list_vertices(
     tracks_of_nodes: Mapping[int, Track], plan: Layout, duration_us: int, notes: list[str]
 ) -> TrackVertices | None:
-    """Return the vertices of tracks in [0, duration_us], or None without tracks.
+    """Return the vertices of tracks in [0, duration_us], or None if no node moves.
 
-    tracks_of_nodes: {number of a node: its track}. notes: gets a sentence if vertices are left out.
+    tracks_of_nodes: {number of a node: its track} for all moving nodes.
+    plan: the layout of the network.
+    notes: a list, to which a sentence is appended if the tracks have too many vertices and some are left out.
     """
     if not tracks_of_nodes:
         return None
@@ -183,15 +198,24 @@ def list_vertices(
 # Links
 
 
-def _round(changes: LinkChanges, nodes: int, duration_us: int, notes: list[str]) -> Table:
-    """Return the intervals of links, see `ChangingLayout.link_intervals`, with ratios rounded to at least a percent.
+def _round_ratios(changes: LinkChanges, nodes: int, duration_us: int, notes: list[str]) -> Table:
+    """Return the table `ChangingLayout.link_intervals`, with delivery ratios rounded to multiples of 1, 5, 10 or 20 %.
 
-    nodes: number of nodes. notes: gets a sentence if ratios are rounded more coarsely.
+    The ratios are multiples of 1 % if the table then has at most `MOST_ROWS` rows, or if even multiples of 20 % do not
+    make it clearly shorter. Otherwise they are multiples of the first of 5, 10 and 20 % (`ROUNDINGS`) with which the
+    table has at most `MOST_ROWS` rows, or of 20 % if all three tables are longer.
+
+    changes: the changes of the links during the run.
+    nodes: number of nodes.
+    notes: a list, to which a sentence is appended after coarser rounding.
     """
-    exact = _list_intervals(changes, nodes, duration_us, 1)
-    most = USEFUL * len(exact["a"])
-    if len(exact["a"]) <= MOST_ROWS or len(_list_intervals(changes, nodes, duration_us, ROUNDINGS[-1])["a"]) > most:
-        return exact  # The intervals are few, or links appear and vanish too often for rounding to help.
+    fine_intervals = _list_intervals(changes, nodes, duration_us, 1)
+    most = USEFUL * len(fine_intervals["a"])
+    if (
+        len(fine_intervals["a"]) <= MOST_ROWS
+        or len(_list_intervals(changes, nodes, duration_us, ROUNDINGS[-1])["a"]) > most
+    ):
+        return fine_intervals  # The intervals are few, or links appear and vanish too often for rounding to help.
     for rounding in ROUNDINGS:
         intervals = _list_intervals(changes, nodes, duration_us, rounding)
         if len(intervals["a"]) <= MOST_ROWS:
@@ -201,7 +225,12 @@ def _round(changes: LinkChanges, nodes: int, duration_us: int, notes: list[str])
 
 
 def _list_intervals(changes: LinkChanges, nodes: int, duration_us: int, rounding: int) -> Table:
-    """Return the intervals of links. ``rounding``: ratios become multiples of this number of percent."""
+    """Return the table `ChangingLayout.link_intervals`, with delivery ratios rounded.
+
+    changes: the changes of the links during the run.
+    nodes: number of nodes.
+    rounding: ratios are rounded to multiples of this many percent. A ratio above 0 becomes at least 1 %.
+    """
     rows = changes.rows[changes.rows["kind"] == RATIO]
     arcs = np.concatenate([np.arange(len(changes.senders)), rows["subject"]])
     ratios = np.concatenate([changes.ratios, rows["ratio"]])
@@ -233,11 +262,15 @@ def _list_intervals(changes: LinkChanges, nodes: int, duration_us: int, rounding
     return select(intervals, np.lexsort((intervals["b"], intervals["a"], intervals["from_us"])))
 
 
-def _thin(intervals: Table, plan: ChangingLayout, notes: list[str]) -> Table:
-    """Return the intervals of links that are among the best of one of their nodes, as `layout.thinned` selects them.
+def _select_drawn_links(intervals: Table, plan: ChangingLayout, notes: list[str]) -> Table:
+    """Return the part of ``intervals`` that is drawn: only the best links of each node at each time.
 
-    The best links are selected at times of changes, and are drawn until the next of these times unless they end
-    earlier. ``notes``: gets a sentence if links are left out.
+    At up to `MOST_SAMPLES` times at which links change, `layout.select_best_links` selects links. They are drawn
+    until the next selection.
+
+    intervals: a table as in `ChangingLayout.link_intervals`.
+    plan: the layout, which gives the positions of nodes.
+    notes: a list, to which a sentence is appended if links are left out.
     """
     times_us = np.unique(np.append(intervals["from_us"], 0))
     if len(times_us) > MOST_SAMPLES:

@@ -31,9 +31,11 @@ MOST_SINKS = 8  # with more sinks, all deliveries have one colour
 def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT) -> Chart:
     """Draw the latency (ms) of each delivery of a run, with a colour for each sink.
 
-    ``x``: "percent": x is the percentage of deliveries with at most this latency (the cumulative distribution);
-    "time_s": x is the time of publication. Readings that were not delivered are not drawn. ``width``,
-    ``height``: in px. Raises ScenarioError if the run has no trace, ParameterError for another ``x``.
+    x: what the x axis shows. "percent": the percentage of deliveries with at most this latency (the cumulative
+        distribution). "time_s": the time of publication.
+    width, height: in px.
+    Readings that were not delivered are not drawn. Raises ScenarioError if the run has no trace, ParameterError for
+    another ``x``.
     """
     if x not in AXES:
         raise ParameterError(f"the argument `x` is {x!r:.60}; it must be one of {', '.join(AXES)}")
@@ -91,8 +93,10 @@ def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT)
 def _paths_of(run: Any, rows: Columns, delivered: np.ndarray) -> list[list[int]]:
     """Return for each delivery a list with the index of its message in ``see(run).paths.paths``.
 
-    The list is empty if a player cannot draw the path of the message. ``delivered``: for each delivery its position
-    among the rows "delivered" of the trace.
+    The list is empty if a player cannot draw the path of the message.
+
+    rows: the trace of the run.
+    delivered: for each delivery the index n of its row, which is the n-th (from 0) of the trace's rows "delivered".
     """
     path_of = {frame: index for index, path in enumerate(see(run).paths.paths) for frame in path.frames}
     names, origins, sequences = rows.columns("delivered", "message", "origin", "sequence")

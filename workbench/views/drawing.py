@@ -11,8 +11,9 @@ earlier ones. Many segments, circles or polygons of one style are one item, made
 writes the PDFs (`pdf`) with the same font; it is imported when the first PDF is written.
 
 Items have the colours for a light background. ``in_dark()`` returns the same drawing for a dark background
-(`palette.in_dark`). ``to_html()`` contains both: it follows the theme of JupyterLab, or else the system's setting.
-Notebooks display it as an image (`image`), which they also show in a notebook that is not trusted.
+(`palette.in_dark`). The SVG element from ``to_html()`` has the colours for both, and follows the theme of JupyterLab or
+else the system's setting. A notebook displays a drawing as an image of this element (`image`), because Jupyter shows
+images, but not SVG elements, in a notebook that is not trusted.
 """
 
 from __future__ import annotations
@@ -157,8 +158,8 @@ _COLOUR_FIELDS = ("colour", "fill", "stroke", "halo")
 class Drawing:
     """A list of items in drawing order, on a page of ``width`` x ``height`` px.
 
-    is_dark: whether the colours are for a dark page. record: a function that returns the record (`workbench.records`)
-    to store in files; None if the drawing does not show a run.
+    is_dark: whether the colours are for a dark page. record: a function that returns a record (`workbench.records`) of
+    how to reproduce the drawing, which is stored in its files; None: files have no record.
 
     In the methods that add items, ``look`` contains further fields of the item, such as ``colour`` and ``width``.
     """
@@ -443,7 +444,7 @@ def _spell_character(character: str) -> str:
 
 
 def text_width(text: str, size: float = 12.0) -> float:
-    """Return the approximate width of a line of text in px."""
+    """Return the approximate width of a line of text in px. ``size``: size of the font in px."""
     return font(40.0).getlength(spell(text)) * size / 40.0
 
 
@@ -512,7 +513,8 @@ def themed(body: str, background: str) -> str:
     """Return a style sheet that replaces the colours of the SVG elements in ``body`` on a dark page.
 
     ``background``: the colour of the drawing's own page, which is replaced too. A page with a theme of its own sets
-    ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before 2024) the drawing stays light.
+    the CSS variable ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before 2024) the drawing
+    stays light.
     """
     used_colours = dict.fromkeys([("fill", background), *_COLOUR_USED.findall(body)])
     rules = (

@@ -35,23 +35,25 @@ _MOSTLY_IDLE = 0.9  # from this share of the charge on, idle listening would hid
 def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, height: int = HEIGHT) -> Chart:
     """Draw the charge (mC) of each node as a stacked bar of its radio states, the node with the highest bar first.
 
-    ``states``: the radio states to draw. None means all states, but idle listening only if it takes less than nine
-    tenths of the charge. A note states the share of each omitted state. Raises ParameterError for an unknown state.
+    ``states``: the radio states to draw. None means all states; if idle listening takes nine tenths of the charge or
+    more, it is left out. A note states the share of each omitted state. Raises ParameterError for an unknown state.
     """
     drawn_states = _choose_states(energy, states)
     charge_mC = energy.charge_mC
     by_charge = charge_mC[drawn_states].sum(axis=1).sort_values(ascending=False, kind="stable").index
-    stacks, nodes = charge_mC.loc[by_charge, drawn_states], [*map(str, by_charge)]
-    tops = stacks.cumsum(axis=1)
+    stacked_charge_mC, nodes = charge_mC.loc[by_charge, drawn_states], [*map(str, by_charge)]
+    tops = stacked_charge_mC.cumsum(axis=1)
     series = [
         Series(
             TITLES[state],
             range(len(nodes)),
             tops[state].tolist(),
-            tooltips=[f"node {node}, {TITLES[state]}: {charge:,.4g} mC" for node, charge in stacks[state].items()],
+            tooltips=[
+                f"node {node}, {TITLES[state]}: {charge:,.4g} mC" for node, charge in stacked_charge_mC[state].items()
+            ],
             colour=COLOURS[state],
             shape=BARS,
-            base=(tops[state] - stacks[state]).tolist(),
+            base=(tops[state] - stacked_charge_mC[state]).tolist(),
             ids={"nodes": [[int(node)] for node in by_charge]},
         )
         for state in drawn_states
@@ -72,8 +74,8 @@ def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH
 def lifetime_map(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, dark: bool = False) -> Chart:
     """Draw a map with a disc for each node; its area is proportional to the charge that the node used.
 
-    ``states``: the radio states whose charge counts. None means all states, but idle listening only if it takes less
-    than nine tenths of the charge. ``dark``: draw for a dark background.
+    ``states``: the radio states whose charge counts. None means all states; if idle listening takes nine tenths of the
+    charge or more, it does not count. ``dark``: draw for a dark background.
     """
     drawn_states = _choose_states(energy, states)
     hidden_titles = [TITLES[state] for state in COLOURS if state not in drawn_states]
@@ -86,8 +88,8 @@ def lifetime_map(energy: Energy, states: Sequence[str] | None = None, width: int
 def _choose_states(energy: Energy, states: Sequence[str] | None) -> list[str]:
     """Return the radio states to draw, from the bottom of a bar upwards.
 
-    ``states``: the states that the caller wants; None: all, but idle listening only if it takes less than nine tenths
-    of the charge. Raises ParameterError for an unknown state.
+    ``states``: the states that the caller wants. None means all states; if idle listening takes nine tenths of the
+    charge or more, it is left out. Raises ParameterError for an unknown state.
     """
     if states is None:
         return [state for state in COLOURS if state != "idle" or _share(energy, state) < _MOSTLY_IDLE]

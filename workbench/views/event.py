@@ -39,14 +39,15 @@ def chosen_event(columns: Columns, event: Event | None) -> Event:
 def of_event(columns: Columns, event: Event | None) -> Columns:
     """Return only the rows of a trace that concern one event, or all rows if ``event`` is None.
 
-    Rows that do not concern any event, such as failures and subscriptions, remain too.
+    Rows that do not concern any event, such as failures and subscriptions, remain too. Of the rows "published", which
+    have no sequence number, those of the event's origin remain.
     """
     if event is None:
         return columns
     origin, sequence = chosen_event(columns, event)
-    is_about = (columns["origin"] == origin) & (columns["sequence"] == sequence)
-    is_about[columns.where(message="")] = True
+    is_of_event = (columns["origin"] == origin) & (columns["sequence"] == sequence)
+    is_of_event[columns.where(message="")] = True
     # A published reading has no event number yet; only its node shows that it may belong to this event.
     published_rows = columns.where(event="published")
-    is_about[published_rows] = columns["node"][published_rows] == origin
-    return columns.part(np.flatnonzero(is_about))
+    is_of_event[published_rows] = columns["node"][published_rows] == origin
+    return columns.part(np.flatnonzero(is_of_event))

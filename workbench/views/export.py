@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import ParameterError
+from workbench.locations import local_path
 from workbench.records import carriers, record_of
 from workbench.records.record import to_text
 from workbench.sim.run import Run
@@ -30,7 +31,7 @@ def save_html(
     show only this event, given as (origin, sequence); None: all events. Raises ParameterError for any other kind of
     figure or an event that the run does not have, ScenarioError if the run has no trace.
     """
-    path = Path(path)
+    path = local_path(path, "path")
     page = page_html(run, extra, event)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
@@ -81,7 +82,7 @@ def _check_figure(title: str, figure: Any) -> Any:
 def _embed_figures(figures: list[Any]) -> tuple[str, list[str]]:
     """Return (HTML for the page's head, a list with the HTML of each figure).
 
-    The head contains BokehJS if one of the figures is a Bokeh model.
+    ``figures``: Bokeh models and `Drawing` objects. The head contains BokehJS if a figure is a Bokeh model.
     """
     models = [figure for figure in figures if not isinstance(figure, Drawing)]
     if not models:

@@ -50,10 +50,10 @@ def network_drawing(
 
 
 def figure(run: Any, time_s: float | None = None, dark: bool = False, layers: Collection[str] | None = None) -> Drawing:
-    """Return the network at a time (None: the end of the run) as a static drawing.
+    """Return the network at a time (None: the end of the run) as a static drawing of the default size.
 
-    dark: draw for a dark background. layers: names of the layers to draw, as on the player's buttons; None: the layers
-    that the player shows at first.
+    This is `network_drawing` with fewer parameters. dark: draw for a dark background. layers: names of the layers to
+    draw, as on the player's buttons; None: the layers that the player shows at first.
     """
     return network_drawing(run, time_s, dark=dark, layers=None if layers is None else tuple(layers))
 
@@ -151,7 +151,10 @@ def _draw_heading(run: Any, time_us: int, width: int, path_sentence: str) -> Dra
 
 
 def _counts_text(trace: Any, time_us: int) -> str:
-    """Return a text with the number of deliveries and transmissions up to a time, or "" before the trace begins."""
+    """Return a text with the number of deliveries and transmissions up to ``time_us``.
+
+    Return "" if the trace has no row up to this time.
+    """
     row_count = int(np.searchsorted(trace.column("time_us").to_numpy(), time_us, "right"))
     event_counts = {
         value_count["values"]: value_count["counts"]

@@ -24,15 +24,15 @@ DELIVERED = Look("delivered", palette.DELIVERED, 2.2, 15, 2.6)
 
 @dataclass(frozen=True)
 class Sent:
-    """The frames of a trace in order, and how many nodes received or lost each. Arrays have shape (frames,) by default.
+    """The frames that were sent in a run, in order of the trace. Arrays have shape (frames,) unless stated otherwise.
 
     columns: the trace.
     rows: the row of each frame in the trace.
-    of: for each row of the trace, the index of the last frame sent up to this row; -1 before the first frame. Its shape
-        is (rows of the trace,).
+    of: for each row of the trace, the index of the last frame sent up to this row; -1 before the first frame. Its
+        shape is (rows of the trace,).
     from_us, until_us: begin and end of the frame's transmission, at most the end of the run.
     received, lost: number of nodes that received or lost the frame.
-    reason: why the addressee of a unicast frame lost it, as a code of ``columns.words["detail"]``; -1 for other frames.
+    reason: why the addressee lost a unicast frame, as a code of ``columns.words["detail"]``; -1 for all other frames.
     """
 
     columns: Columns
@@ -48,8 +48,8 @@ class Sent:
 def sent_frames(columns: Columns, duration_us: int) -> Sent:
     """Return the frames of a trace, with the number of nodes that received or lost each frame.
 
-    In a trace, a frame has a row "sent", followed by a row "received" or "lost" for each receiver. So such a row
-    belongs to the last row "sent" above.
+    In a trace, the row "sent" of a frame is followed by a row "received" or "lost" for each node in reach. So a row
+    "received" or "lost" belongs to the nearest row "sent" above it. ``duration_us``: length of the run in µs.
     """
     frame_rows = columns.where(event="sent")
     end_us = columns["time_us"][frame_rows]
@@ -134,11 +134,10 @@ def _omission_note(plural: str, drawn_count: int, total: int) -> tuple[str, ...]
 
 
 def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
-    """Return (for each sent frame the index of its look, the looks).
+    """Return (indices, styles): for each frame the index of its style, and the list of styles.
 
-    A look is a style (`layers.Look`). Each kind of message has a look for its broadcast frames and a look for its
-    unicast frames. ``rows``: the rows of the trace with sent frames. ``quiet``: names of the messages that are drawn
-    faintly.
+    Each kind of message has a style (`layers.Look`) for its broadcast frames and another for its unicast frames.
+    ``rows``: the trace row "sent" of each frame. ``quiet``: names of the messages that are drawn faintly.
     """
     columns = recorded.columns
     frame_kinds = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
@@ -160,7 +159,7 @@ def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) ->
 
 
 def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return (for each frame the index of the text about its outcome, or -1 without a text; the texts).
+    """Return (indices, texts): for each frame the index of the text about its outcome, or -1 if it has no text.
 
     ``shown``: indices of the frames in ``sent``. The text of a unicast frame states whether the addressee received the
     frame, or why it was lost. The text of a broadcast frame states how many of the nodes in reach received the frame.
@@ -210,9 +209,12 @@ def _losses_layer(
 ) -> Layer:
     """Return the layer of lost frames, with a row for each frame and node that lost the frame.
 
-    A row has the weight 1 if the frame was addressed to the node, otherwise 0. ``visible_us``: for each frame the time
-    at which it disappears from its link; its losses appear at this time. ``clock``: the playback clock, by which each
-    loss is visible for a moment. ``duration_us``: duration of the run.
+    A row has the weight 1 if the frame was addressed to the node, otherwise 0.
+
+    visible_us: for each frame the time in µs at which its mark disappears from the link. At this time, the marks of
+        its losses appear.
+    clock: the playback clock; a loss is visible for a short time of playback.
+    duration_us: duration of the run.
     """
     loss_rows = columns.where(event="lost")
     frame_of_loss = sent.of[loss_rows]
@@ -251,9 +253,9 @@ def _losses_layer(
 
 
 def _deliveries_layer(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
-    """Return the layer of deliveries, each of which is visible for a moment on the playback clock.
+    """Return the layer of deliveries, each of which is visible for a short time of playback.
 
-    The column ``value`` of its table is the number of the subscription to which the event was delivered.
+    The column ``value`` of the layer's table is the number of the subscription to which the event was delivered.
     """
     delivery_rows = columns.where(event="delivered")
     start_us = np.minimum(columns["time_us"][delivery_rows], duration_us - 1)

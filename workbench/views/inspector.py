@@ -50,11 +50,11 @@ Rows = list[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class NodeState:
-    """One node at one time: its role, tables, counters and decoding matrices.
+    """The state of one node at one time: its role, tables, counters and decoding matrices.
 
-    tables: title -> (headings, rows of text).
-    counters: name -> count.
-    matrices: (generation size, columns of the pivots) for each event that the node decodes.
+    tables: title of a section -> (headings, rows of text).
+    counters: name -> number of trace rows so far, see `count`.
+    matrices: (generation size, column of the pivot of each row) for each event that the node decodes.
     """
 
     node: int
@@ -90,10 +90,7 @@ def inspect_node(run: Any, node: int, time_s: float | None = None) -> NodeState:
 
 
 def node_state(view: RunView, trace: pa.Table, node: int, time_us: int) -> NodeState:
-    """Return the state and the counters of a node at a time.
-
-    ``view``: the layers of the run, which show the state. ``trace``: the run's trace, from which counters come.
-    """
+    """Return the state of a node at a time, from the layers of ``view``, and its counters, from the run's ``trace``."""
     alive_us = min(time_us, view.duration_us - 1)
     tables: dict[str, tuple[tuple[str, ...], Rows]] = {}
     matrices: list[tuple[int, tuple[int, ...]]] = []
@@ -134,7 +131,10 @@ def _role_of(view: RunView, node: int, time_us: int) -> str:
 
 
 def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
-    """Count a node's rows in a trace up to ``time_us`` by event and detail, such as {"sent data": 3, ...}."""
+    """Return a node's counters up to ``time_us``: numbers of its trace rows, such as {"sent data": 3, ...}.
+
+    The table `COUNTED` lists the events that are counted, and whether their rows are counted by kind of message or by
+    reason."""
     columns = Columns(trace)
     # A trace is in order of time, so the rows up to a time are its first rows.
     row_stop = int(np.searchsorted(columns["time_us"], time_us, "right"))
@@ -165,8 +165,8 @@ def _cell_text(layer: Layer, name: str, form: str, row: int) -> str:
 def write(value: float, how: str) -> str:
     """Format a number for a table of the inspector.
 
-    ``how``: a format of `layers.Section`; with "time", 1500000 (µs) becomes "1.500 s". ``words.js`` has the same rules
-    for the player.
+    ``how``: the name of a format, one of those that `layers.Section` lists. With "time", 1500000 (µs) becomes
+    "1.500 s". ``words.js`` formats numbers in the player by the same rules.
     """
     if how == "node":
         return "–" if value < 0 else f"{value:.0f}"
@@ -187,11 +187,11 @@ def _decoding_matrix(layer: Layer, row: int) -> tuple[int, tuple[int, ...]]:
 
 
 def matrix_html(generation_size: int, pivots: Sequence[int]) -> str:
-    """Return the decoding matrix of a node as an HTML table.
+    """Return a node's decoding matrix in reduced row echelon form as an HTML table.
 
-    ``pivots``: the columns in which a row has its pivot (first 1). The matrix is in reduced row echelon form, so all
-    other rows have 0 in these columns. Values that this form does not determine are shaded cells. Each missing packet
-    is an empty row. ``generation_size``: number of columns.
+    ``pivots``: for each row of the matrix, the column of its pivot (its first 1). Other rows have 0 in this column.
+    A shaded cell is a value that does not follow from the pivots. Each missing packet is an empty row.
+    ``generation_size``: number of columns.
     """
     pivot_columns = set(pivots)
     matrix_rows = [

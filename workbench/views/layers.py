@@ -19,8 +19,9 @@ Tables
     node       int32     node; -1 for no node
     peer       int32     node at the other end of a link; -1 for no node
     look       int16     index of one of the layer's looks; 0 if left out
-    weight     float32   0 to 1 if the layer has a scale. Otherwise it widens lines (arrow), is the share of the link
-                         that a frame crosses (packet), or marks the addressee of a unicast frame (loss)
+    weight     float32   if the layer has a scale: the place of the row's colour on it, 0 to 1. Without a scale, the
+                         weight of an arrow makes its line wider; the weight of a packet is the share of the link
+                         after which its dot stops; the weight of a loss is 1 at the addressee of a unicast frame
     text       int32     index into the layer's ``words``, for labels and sections
     path       int32     index of a message in `MessagePaths`; -1 for no message
     origin, sequence, value   int64   numbers for sections
@@ -107,9 +108,9 @@ class Look(NamedTuple):
 
     label: text in the legend; "" means no entry in the legend.
     colour: ``#rrggbb`` on a light background; on a dark one, `palette.in_dark` replaces this colour.
-    size: a length as a multiple of a node's diameter: the diameter of nodes, discs, rings, crosses and packets, the
-        width of lines, halves, arrows and tails, the distance of a label from its node. A label with a negative size is
-        below its node.
+    size: as a multiple of a node's diameter: for nodes, discs, rings, crosses and packets their diameter; for lines,
+        halves, arrows and tails their width; for a label its distance from the node. A label with a negative size is
+        below the node.
     least: the minimum of ``size`` in px.
     width: width of outlines and crosses in px.
     marker: shape of nodes and discs: circle, square, triangle, diamond or x.
@@ -117,7 +118,8 @@ class Look(NamedTuple):
     rank: of several looks of one node, the look with the lowest rank is drawn.
     lane: distance by which arrows are shifted to the right, as a multiple of a node's diameter.
     head: position of the head along an arrow, 0 to 1; 0 means no head.
-    mark, chip: the mark, and the name of the player's button, if they differ from the layer's mark and name.
+    mark: the mark of these rows; "" means the layer's mark.
+    chip: the name of the player's button that shows and hides these rows; "" means the layer's name.
     """
 
     label: str = ""
@@ -136,8 +138,9 @@ class Look(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """The colours in which rows with a ``weight`` from 0 to 1 are drawn, in equal steps.
+    """The colours in which rows with a ``weight`` from 0 to 1 are drawn.
 
+    colours: for equal steps of the weight, from 0 to 1.
     low, high: the texts at the two ends of the colour bar in the legend.
     """
 
@@ -160,7 +163,8 @@ class Section(NamedTuple):
         use       a count in coarse classes: 1+, 4+, 16+, ...
         word      for the column ``look`` the label of the row's look (style), for ``text`` the text itself
         percent   a ``weight`` in percent
-        echelon   a decoding matrix: ``text`` lists the columns of its pivots; it has ``value / weight`` columns
+        echelon   a decoding matrix: ``text`` lists the columns of its pivots, ``value`` is its rank, and ``weight`` the
+                  rank divided by the number of columns
     """
 
     title: str
@@ -168,7 +172,7 @@ class Section(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A diagram below the map with horizontal lanes. Each row of a layer with the mark "strip" is a bar in a lane.
+    """A diagram with horizontal lanes, drawn below the map. Each row whose mark is "strip" is a bar in a lane.
 
     low, high: range of the x axis.
     lanes: names of the lanes, from the top.
@@ -189,12 +193,12 @@ class Layer:
     table: the intervals as columns of equal length, sorted by ``from_us``.
     looks: the styles of the rows. words: texts, to which the table refers by index.
     mark: how rows are drawn, such as "disc" or "arrow", unless their look has a mark of its own.
-    is_detail: whether the layer is drawn only if the map has space between its nodes.
+    is_detail: whether the layer is left out on a map that has too little space between nodes.
     level: position in the order of drawing; None: the position of the layer's mark in `LEVELS`.
     of_path: whether only rows about the selected message are drawn.
     notes: sentences about omitted rows.
-    add_texts: a function that returns this layer with the texts of its rows, if these take long to compute and are not
-        drawn; otherwise None.
+    add_texts: a function that returns this layer with the texts of its rows, for texts that take long to compute and
+        are not on the map. None: the layer has its texts already.
     """
 
     name: str
@@ -216,14 +220,14 @@ class Layer:
         return len(self.table["from_us"])
 
     def whole(self) -> Layer:
-        """Return this layer with the texts of its rows; compute them now if `add_texts` postponed them."""
+        """Return this layer with the texts of its rows; if they are not computed yet, `add_texts` computes them."""
         return self if self.add_texts is None else self.add_texts()
 
     def column(self, name: str) -> np.ndarray:
         """Return a column, shape (rows,). If the table lacks it, all values are the column's default in `COLUMNS`."""
-        kind, neutral = COLUMNS[name]
+        kind, default_value = COLUMNS[name]
         values = self.table.get(name)
-        return np.full(len(self), neutral, kind) if values is None else np.asarray(values, kind)
+        return np.full(len(self), default_value, kind) if values is None else np.asarray(values, kind)
 
     def alive(self, time_us: int) -> np.ndarray:
         """Return the indices of the layer's rows whose interval contains ``time_us``, ascending."""
@@ -243,7 +247,7 @@ class Line(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """A chart below the map of the network: counts over the whole run, drawn as step lines."""
+    """A chart below the map of the network: values over the whole run, such as counts, drawn as step lines."""
 
     name: str
     y_label: str
@@ -253,8 +257,9 @@ class Curves(NamedTuple):
 class MessagePath(NamedTuple):
     """A message whose path through the network can be drawn.
 
-    from_us: time of the message's first frame.
-    frames: its frames in the trace, as (origin, sequence, name of the message in the trace).
+    from_us: begin of the message in µs, such as the time of publishing.
+    frames: which frames of the trace carry the message: those whose origin, sequence and name of the message are equal
+        to one of these tuples.
     description: the path in one sentence.
     """
 
@@ -338,10 +343,11 @@ def tuples(source: Table, *names: str, rows: np.ndarray | slice = slice(None)) -
 
 
 def as_spans(kind: Any, source: Table, words: Sequence[str] = (), rows: np.ndarray | slice = slice(None)) -> list[Any]:
-    """Return rows of a table as a list of named tuples of the type ``kind``; its fields are names of columns.
+    """Return rows of a table as named tuples of the type ``kind``, whose fields are names of columns.
 
     rows: indices, a mask or a slice of the rows; by default all rows.
-    words: texts. The columns ``key`` and ``text`` contain indices into this list; the tuples contain the texts.
+    words: a list of texts. The columns ``key`` and ``text`` contain indices into this list; the tuples contain the
+        texts themselves.
     """
     column_values = []
     for name in kind._fields:
@@ -352,7 +358,7 @@ def as_spans(kind: Any, source: Table, words: Sequence[str] = (), rows: np.ndarr
 
 @dataclass(frozen=True)
 class RunView:
-    """Everything that a view draws of a run, over its whole time. `views.seeing.see` makes it.
+    """All data of a run that views draw, from the begin to the end of the run. `views.seeing.see` returns it.
 
     layers: in the order of their buttons.
     notes: sentences about omitted rows and estimated data.

@@ -47,7 +47,7 @@ class Layout:
         return xs, ys
 
     def at(self, time_us: int) -> "Layout":
-        """Return the layout at a time in µs. This network does not change, so it is always the same."""
+        """Return this layout for any time in µs, because the network does not change."""
         return self
 
     @cached_property
@@ -97,7 +97,7 @@ def _compute_once(graph: nx.Graph, key: Any, make: Callable[[], Any]) -> Any:
 
 
 def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Layout:
-    """Return the layout of a topology, with at most ``links_per_node`` links of each node.
+    """Return the layout of a topology, with the ``links_per_node`` best links of each node (see `select_best_links`).
 
     The positions of nodes are their attribute ``pos``, the delivery ratios of arcs their attribute ``pdr``, and walls
     are in ``graph.graph["walls"]``. If a node has no position, all nodes are placed on a circle; a note states this.
@@ -106,7 +106,7 @@ def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Layout:
 
 
 def whole(graph: nx.Graph) -> Layout:
-    """Return the layout of a graph with all of its links."""
+    """Return the layout of a topology with all of its links; nodes are placed as by `lay_out`."""
     ids = np.array(sorted(graph.nodes), dtype=np.int64)
     notes = []
     positions = {node: graph.nodes[node].get("pos") for node in ids.tolist()}
@@ -124,7 +124,11 @@ def whole(graph: nx.Graph) -> Layout:
 
 
 def thinned(plan: Layout, links_per_node: int) -> Layout:
-    """Return the layout with only the ``links_per_node`` best links of each node; a note counts the omitted links."""
+    """Return the layout with only the best links of each node, as `select_best_links` selects them.
+
+    ``links_per_node``: number of links that each node selects; 0 omits all links. If links are omitted, a note states
+    the number of all links.
+    """
     links = select_best_links(plan.links, plan, links_per_node)
     total = len(plan.links["a"])
     if len(links["a"]) == total:

@@ -1,8 +1,8 @@
 """Legends: entries side by side, each a sample and its label, and colour bars for scales.
 
     Sample(mark, look)                   an entry for rows of a layer: their shape (mark) and their style (`Look`)
-    (kind, colour, label)                an entry for a picture not made of layers: ``kind``, a key of `SYMBOLS`, is
-                                         the shape of the sample
+    (kind, colour, label)                an entry for anything else; ``kind``, a key of `SYMBOLS`, is the shape of the
+                                         sample
     legend_drawing(entries, width)       the legend of a figure
     scales_drawing(scales, width)        colour bars, with texts at both ends
 
@@ -29,8 +29,9 @@ _WIDER = 1.06  # fonts that display an SVG may be slightly wider than Pillow's
 class Sample(NamedTuple):
     """An entry of the legend, for rows of a layer that are drawn in the same style.
 
-    mark: the shape that the rows are drawn as, such as "disc". look: their style. shades: the colours of their colour
-    scale, or () without a scale.
+    mark: the shape in which the rows are drawn, such as "disc".
+    look: the style of the rows, with the label of the entry.
+    shades: the colours of the layer's colour scale; () without a scale.
     """
 
     mark: str
@@ -42,7 +43,7 @@ Entry = Sample | tuple[str, str, str]
 
 
 def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
-    """Draw the entries of a legend side by side, in as many lines as needed."""
+    """Return a drawing, ``width`` px wide, with the entries of a legend side by side, in as many lines as needed."""
     drawing = Drawing(width, 0)
     x, y = float(MARGIN), 18.0
     for entry in entries:
@@ -58,7 +59,10 @@ def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
 
 
 def scales_drawing(scales: Sequence[Scale], width: float) -> Drawing:
-    """Draw a colour bar for each scale, with its label and its colours from low to high, one bar below the other."""
+    """Return a drawing, ``width`` px wide, with a colour bar for each scale, one below the other.
+
+    Each bar has the label of its scale, and the scale's texts ``low`` and ``high`` at its ends.
+    """
     drawing = Drawing(width, 0)
     for scale in scales:
         y = drawing.height + 12

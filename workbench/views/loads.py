@@ -53,9 +53,10 @@ def load_map(
     dark: bool = False,
     subject: str = "",
 ) -> Chart:
-    """Draw the load of each node on a map: a disc for the mean over runs, and a ring at each end of a band.
+    """Draw the load of each node on a map: a disc for the mean over runs, and rings for a low and a high load.
 
-    The band contains nine of ten runs. The areas of discs and rings are proportional to the loads.
+    The low and the high load are the ends of a band that contains nine of ten runs. The areas of discs and rings are
+    proportional to the loads.
 
     loads: the table from `pipelines.load_per_node`, or any data frame with the columns "node" and ``metric``. It must
         also have a column "scenario", or the ends of the band in two columns, such as "sent_low" and "sent_high".
@@ -159,10 +160,10 @@ def _count_runs(frame: pd.DataFrame) -> int:
 
 
 class _LoadScene(Scene):
-    """A picture of a network in which the area of each node is proportional to its load.
+    """A picture of a network in which the area of each node's disc is proportional to the node's load.
 
     ``numbers``: for each node the low end of the band, the mean load and the high end of the band, shape (3, nodes).
-    The band contains nine of ten runs; with only one run, it is not drawn.
+    The band contains nine of ten runs. If there is only one run, the band is not drawn.
     """
 
     def __init__(self, plan: Layout, width: int, numbers: np.ndarray, runs: int) -> None:
@@ -214,7 +215,7 @@ class _LoadScene(Scene):
         )
 
     def colour(self, load: float) -> str:
-        """Return the colour of a node with this load. The largest mean load of a node has the last of `COLOURS`."""
+        """Return the colour of a node with this load, from `COLOURS`; the largest mean load has the last colour."""
         return COLOURS[round((len(COLOURS) - 1) * load / (self.mean.max() or 1.0))]
 
     def _name_busiest(self) -> None:

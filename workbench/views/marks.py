@@ -1,11 +1,14 @@
-"""Drawing of a run's map at one time. A layer is a table; its rows at that time are drawn as marks (see `layers`).
+"""Functions that draw the map of a run at one time.
+
+A layer (`layers.Layer`) is a table of visible states, such as sent frames. Each row whose interval contains the time is
+drawn as a mark, such as an arrow; its look (`layers.Look`) is the style of the mark.
 
     moment(view, time_us, names, message)   returns the rows to draw, in a `Group` for each look
     LayerScene(view, time_us, width)        draws these groups with `draw()`, and collects the entries of the legend
 
-A look (`layers.Look`) is a style. Each group is drawn with arrays, so the cost depends on the number of looks and
-little on the number of rows. The lengths in a look are multiples of a node's diameter, with a minimum in px. Lines are
-thinner than in the player, by the factor `PEN`.
+A group is drawn with array operations, so the time depends on the number of looks and little on the number of rows. The
+lengths in a look are multiples of a node's diameter, with a minimum in px. Lines are thinner than in the player, by the
+factor `PEN`.
 """
 
 from __future__ import annotations
@@ -86,7 +89,7 @@ def path_at(view: RunView, time_us: int, message: int | None) -> int:
     """Return the index of the message whose path is drawn, or -1 for no path.
 
     ``message``: the index of a message; a negative index counts from the end. None: the last message that began up to
-    ``time_us``, but no message if ``view.paths.is_newest`` is False. Raises ParameterError for an unknown
+    ``time_us`` if ``view.paths.is_newest`` is True, otherwise no message. Raises ParameterError for an unknown
     message.
     """
     paths = view.paths.paths
@@ -226,9 +229,10 @@ class LayerScene(Scene):
         return max(look.size * self.diameter, PEN * look.least)
 
     def _line_width(self, look: Look) -> float:
-        """Return the width in px of lines of a style (``look``).
+        """Return the width in px of lines in the style ``look``.
 
-        If ``look.size`` is 1 or more, it is not a line width, and lines have the minimum width.
+        If ``look.size`` is below 1, the width is ``look.size`` times a node's diameter, and at least `PEN` times
+        ``look.least``. If ``look.size`` is 1 or more, the width is `PEN` times ``look.least``.
         """
         return max(look.size * self.diameter if look.size < 1 else 0.0, PEN * look.least)
 
@@ -252,9 +256,7 @@ class LayerScene(Scene):
     def _centers_by_colour(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
         """Yield (colour, centers of the nodes drawn in this colour) for each colour of a group.
 
-        Centers are in px, shape (nodes, 2).
-
-        Rows about nodes that are not in the layout are left out.
+        Centers are in px, shape (nodes, 2). Rows about nodes that are not in the layout are left out.
         """
         node_indices = self._indices_of(group)
         node_rows = np.flatnonzero(node_indices >= 0)
@@ -262,7 +264,7 @@ class LayerScene(Scene):
             yield colour, self._positions_of(node_indices[node_rows[shade_rows]])
 
     def _avoid_lines(self, ends: np.ndarray) -> None:
-        """Add nine points of each line to ``band``, so that names of nodes avoid the lines.
+        """Add nine points of each line to ``self.band``, so that the names of nodes do not cover the lines.
 
         ``ends``: x0, y0, x1, y1 of each line in px.
         """
@@ -311,11 +313,13 @@ class LayerScene(Scene):
         self.drawing.arrows(ends, head, look.head, **arrow_style)
 
     def _shift_lines(self, ends: np.ndarray, lane: float) -> np.ndarray:
-        """Return lines that end at the edges of nodes instead of their centers, shifted to their right-hand sides.
+        """Shorten lines between the centers of nodes to the edges of the nodes, and shift the lines to the right.
 
-        The right-hand side is that of a traveller from the line's begin to its end.
+        The right side is that of a traveller from the begin to the end of a line. Return x0, y0, x1, y1 of each new
+        line.
 
-        ends: x0, y0, x1, y1 of each line in px. lane: the shift, as a multiple of a node's diameter.
+        ends: x0, y0, x1, y1 of each line in px.
+        lane: the shift, as a multiple of a node's diameter.
         """
         direction = ends[:, 2:] - ends[:, :2]
         line_lengths = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
@@ -378,7 +382,10 @@ class LayerScene(Scene):
         )
 
     def _draw_losses(self, group: Group) -> None:
-        """Draw a cross on the link of each lost frame; the cross is small if the frame had another addressee."""
+        """Draw a cross on the link of each lost frame; the cross is small unless the frame was sent to this node only.
+
+        A row of ``group`` is about a frame from ``peer`` that ``node`` lost.
+        """
         ends, line_rows = self._line_ends(group)
         centers = ends[:, 2:] + LOST_AT * (ends[:, :2] - ends[:, 2:])
         is_unicast = group.column("weight")[line_rows] > 0
@@ -404,7 +411,8 @@ class LayerScene(Scene):
     def _draw_nodes(self, groups: list[Group]) -> None:
         """Draw every node once, in the style (look) with the lowest rank.
 
-        Of several rows with that rank, the row with the largest weight is drawn.
+        Of several groups with this rank, the last one is drawn; of several rows of a group, the row with the largest
+        weight. ``groups``: the groups with the mark "node".
         """
         node_count = len(self.plan.ids)
         lowest_ranks = np.full(node_count, np.inf)
@@ -442,7 +450,8 @@ class LayerScene(Scene):
     def _write_texts(self, groups: list[Group]) -> None:
         """Write labels and the names of marked nodes, such as sinks, where they cover as little as possible.
 
-        ``groups``: the groups with the mark "label". If the labels or the names are too many, none of them is written.
+        If there are too many labels, no label is written; the same rule holds for names. ``groups``: the groups with
+        the mark "label".
         """
         labels_of_node: dict[int, list[str]] = {}
         # Labels that the player draws below a node come first, so that its number precedes its key.

@@ -80,8 +80,8 @@ def node_layers(recorded: Recorded) -> list[Layer]:
 def filtering(protocol: Any, duration_us: int) -> Table:
     """Return a layer's table with a row for each node that has a filter of the protocol.
 
-    Only filters at listed nodes count; filters at all nodes are left out. Each row lasts for the whole run.
-    ``duration_us``: length of the run in µs.
+    Filters that are at all nodes do not count. Each row lasts for the whole run. ``duration_us``: length of the run in
+    µs.
     """
     filters = protocol.parts() if hasattr(protocol, "parts") else []
     nodes = sorted({node for node_filter in filters for node in node_filter.at or ()})
@@ -89,10 +89,10 @@ def filtering(protocol: Any, duration_us: int) -> Table:
 
 
 def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[str]]:
-    """Return (a layer's table with a row for each node, the names of the kinds of motes that nodes run on).
+    """Return (a layer's table with a row for each node, a list of the kinds of motes).
 
-    ``kinds``: {node: name of its kind}. In the table, ``text`` is the index of the node's kind in the list of names.
-    Each row lasts for the whole run. ``duration_us``: length of the run in µs.
+    ``kinds``: {node: name of the kind of mote that it runs on}. In the table, ``text`` is the index of the node's kind
+    in the list. Each row lasts for the whole run. ``duration_us``: length of the run in µs.
     """
     kind_names = sorted(set(kinds.values()))
     until_us = np.full(len(kinds), duration_us)
@@ -130,9 +130,10 @@ def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
 
 
 def failing(columns: Columns, duration_us: int, left: Collection[tuple[int, int]] = ()) -> Table:
-    """Return a table of the intervals in which nodes were down; ``look`` is an index in `DOWN_LOOKS`.
+    """Return a table of the intervals in which nodes were down.
 
-    ``left``: (node, time in µs) of the nodes that leave the network, see `leaving`.
+    The column ``look`` is the index in `DOWN_LOOKS` of the reason, such as a crash. ``left``: (node, time in µs) of
+    each node that leaves the network for good, from `leaving`.
     """
     failure_rows = columns.where(event=("failed", "recovered"))
     is_failure = columns.says("event", failure_rows, "failed")
@@ -149,19 +150,19 @@ def failing(columns: Columns, duration_us: int, left: Collection[tuple[int, int]
 
 
 def crashing(down: Table) -> Table:
-    """Return the rows of `failing` about nodes that lose their memory."""
+    """Return only the rows of ``down`` in which a node was down after a crash; ``down``: a table from `failing`."""
     return select(down, down["look"] == DOWN_LOOKS.index(CRASHED))
 
 
 def leaving(scenario: Any) -> set[tuple[int, int]]:
-    """Return {(node, time in µs)} of the nodes that leave the network for good."""
+    """Return the set of (node, time in µs) at which nodes leave the network for good."""
     leaves = [item for item in scenario.workload if isinstance(item, Leave)]
     nodes = tuple(sorted(scenario.topology.nodes)) if leaves else ()
     return {(node, round(item.start_s * 1e6)) for item in leaves for node in actions.select_nodes(item.at, nodes)}
 
 
 def publishing(columns: Columns, duration_us: int) -> Table:
-    """Return a table of the nodes that publish. A node becomes a source with its first publication."""
+    """Return a layer's table with a row for each node that publishes, from its first publication to the run's end."""
     publication_rows = columns.where(event="published")
     publisher_nodes, first_indices = unique_index(columns["node"][publication_rows])
     table_columns = {
@@ -187,12 +188,13 @@ def holding(columns: Columns, duration_us: int) -> Table:
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
-    """Return for each row the time in µs at which the origin of its event makes its next event, shape (rows,).
+    """Return for each row about an event the time in µs at which the event's origin makes its next event.
 
     An event is a publication that spreads in the network; its origin is the node that made it. If the origin makes no
-    later event, the time is ``duration_us``, the run's end.
+    later event, the time is ``duration_us``, the run's end. The result has shape (rows,).
 
-    ``rows``: indices of rows of the trace, such as the rows "held"; ``origins``: the origin of the event in each row.
+    rows: indices of trace rows that concern an event, such as the rows "held".
+    origins: for each of these rows the origin of its event.
     """
     originated_rows = columns.where(event="originated")
     row_count = np.int64(columns.rows + 1)

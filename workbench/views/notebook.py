@@ -28,13 +28,29 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
     if not in_notebook():
         write_page(run, event=event)
         return
-    from IPython.display import HTML, display
+    from IPython.display import display
 
     from workbench.views.player.embed import player_html
     from workbench.views.player.payload import pack
     from workbench.views.seeing import see
 
-    display(HTML(player_html(pack(see(run, event), dissect_if_small(run)))))
+    display(ShownRun(run, event, player_html(pack(see(run, event), dissect_if_small(run)))))
+
+
+class ShownRun:
+    """The output of ``run.show()`` in a notebook; ``html`` is the player as HTML.
+
+    ``event``: the only event that the player shows, given as (origin, sequence); None: all events.
+    """
+
+    def __init__(self, run: Any, event: tuple[int, int] | None, html: str) -> None:
+        self.run, self.event, self.html = run, event, html
+
+    def __repr__(self) -> str:
+        return f"<player of {self.run!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.html
 
 
 def dissect_if_small(run: Any) -> Any:
@@ -90,7 +106,7 @@ def show_motes(run: Any) -> None:
 def show_live(run: Any) -> None:
     """Show a run below the cell while it is in progress, without blocking the notebook.
 
-    Outside a notebook, wait for its end and write it as a page.
+    Outside a notebook, wait for the end of the run, write the run as a page, and print its path.
     """
     if not in_notebook():
         run.wait()

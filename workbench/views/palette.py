@@ -71,7 +71,7 @@ def rgb(colour: str) -> tuple[int, int, int]:
 
 
 def ink_on(colour: str) -> str:
-    """Return the colour in which text on a background of ``colour`` is easier to read: dark or white."""
+    """Return the colour for a text on a background of ``colour``: dark or white, whichever is easier to read."""
     return TEXT if contrast(colour, TEXT) > contrast(colour, BACKGROUND) else BACKGROUND
 
 
@@ -114,9 +114,9 @@ def in_dark(colour: str) -> str:
     lightness, a, b = _to_oklab(rgb(colour))
     chroma = math.hypot(a, b)
     strength = min(max((chroma - _GRAY) / (_STRONG - _GRAY), 0.0), 1.0)
-    mirrored = _LIGHTEST - (_LIGHTEST - _DARKEST) * lightness
+    mirrored_lightness = _LIGHTEST - (_LIGHTEST - _DARKEST) * lightness
     lightened = max(lightness, _READABLE + 0.3 * (_READABLE - lightness))
-    dark_lightness = strength * lightened + (1 - strength) * mirrored
+    dark_lightness = strength * lightened + (1 - strength) * mirrored_lightness
     # A colour that is readable on white must be readable on black.
     least_lightness = _READABLE_GRAY if contrast(colour, BACKGROUND) >= READABLE else 0.0
     return _from_oklab(max(dark_lightness, least_lightness), a, b)
@@ -155,7 +155,7 @@ def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
 
 
 def _from_oklab(lightness: float, a: float, b: float) -> str:
-    """Return an OKLab colour as ``#rrggbb``, with as much of its chroma as this lightness allows."""
+    """Return an OKLab colour as ``#RRGGBB``. If sRGB lacks the colour, its chroma is reduced until it fits."""
     for chroma_step in range(20, -1, -1):
         linear_channels = _oklab_to_linear(lightness, a * chroma_step / 20, b * chroma_step / 20)
         if all(-0.0005 <= channel <= 1.0005 for channel in linear_channels):

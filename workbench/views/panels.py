@@ -23,9 +23,9 @@ CURVES = 150
 
 
 def strips_drawing(scene: LayerScene, width: int) -> Drawing:
-    """Return a drawing of the diagrams below the map, of this ``width``; its height is 0 if ``scene`` has no diagrams.
+    """Return a drawing, ``width`` px wide, of the diagrams below the map; its height is 0 if ``scene`` has no diagrams.
 
-    A diagram has horizontal lanes. Each row of a layer with the mark "strip" is drawn as a bar in a lane.
+    A diagram has horizontal lanes. Each row whose mark is "strip" is drawn as a bar in a lane.
     """
     drawing = Drawing(width, 0)
     strip_groups = [group for group in scene.groups if group.mark == "strip"]
@@ -76,7 +76,11 @@ def _draw_strips(drawing: Drawing, panel: Panel, group: Group, left: float, top:
 
 
 def curves_drawing(curves: Sequence[Curves], duration_us: int, time_us: int, width: int) -> Drawing:
-    """Draw counts as step lines, one chart below the other; the drawing has height 0 without curves."""
+    """Return a drawing with a chart of step lines for each entry of ``curves``, one below the other.
+
+    Each chart has a cursor at ``time_us``. Without curves, the height of the drawing is 0. ``duration_us``: length of
+    the run in µs. ``width``: in px.
+    """
     drawing = Drawing(width, 0)
     for group in curves:
         lines = [(line.label, line.colour, line.times_us / 1e6, line.values) for line in group.lines]

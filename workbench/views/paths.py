@@ -1,13 +1,15 @@
-"""The paths of publications, found in the trace, for protocols that do not define the layers of message paths.
+"""The paths of publications through the network, computed from the trace.
 
-    followed(recorded, sent)    returns the publications that can be followed, and the layer of their paths
+They are drawn for protocols whose own ``layers`` do not contain message paths.
+
+    followed(recorded, sent)    returns the publications whose paths can be drawn, and the layer of their paths
 
 Theory of operation
-    A publication is identified by its origin and sequence number. It makes a hop from ``peer`` to ``node`` when the
-    trace has a row that ``node`` holds the publication from that neighbor, or receives it in a unicast frame. Messages
-    of other kinds, such as interests, may have the same origin and number. They are not part of a path: a kind of
-    message carries publications only if the trace has rows "originated", "held" or "delivered" of that kind. A path
-    ends at a node that drops the publication without having held it before.
+    A publication is identified by its origin and sequence number. A hop of a publication from ``peer`` to ``node`` is a
+    row "held" of the trace, which states that ``node`` holds the publication from ``peer``, or a row "received" of a
+    unicast frame. Messages of other kinds, such as interests, may have the same origin and number. They are not part of
+    a path: a kind of message carries publications only if the trace has rows "originated", "held" or "delivered" of
+    that kind. A path ends at a node that drops the publication without having held it before.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ LOOKS = (
 
 
 def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]:
-    """Return (the publications whose paths can be drawn, [the layer of these paths]).
+    """Return (the publications whose paths can be drawn, a list with the layer of these paths).
 
-    The list is empty if the run has no publications. ``recorded``: the run and its trace. ``sent``: the frames of this
+    The list is empty if the run has no publications. ``recorded``: the run and its trace. ``sent``: the frames of the
     trace.
     """
     columns = recorded.columns
@@ -46,7 +48,7 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
     if not len(originated_rows):
         return NO_PATHS, []
     carriers = _find_carriers(columns)
-    step_rows, look_indices, path_indices = _collect_steps(columns, originated_rows, carriers, sent)
+    step_rows, look_indices, path_indices = _collect_path_rows(columns, originated_rows, carriers, sent)
     drawn_count = _count_drawn(path_indices, len(originated_rows))
     is_drawn = path_indices < drawn_count
     notes = (
@@ -78,9 +80,10 @@ def _message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarra
 
 
 def _count_drawn(path: np.ndarray, paths: int) -> int:
-    """Return the number n of publications to draw: the first n; the paths of all later publications are omitted.
+    """Return n so that the paths of the first n publications are drawn and those of later ones are omitted.
 
-    n is at least 1 and at most `MOST_PATHS`. If n is 2 or more, the n paths have at most `MOST_ROWS` rows in total.
+    n is the largest number up to `MOST_PATHS` for which these paths have at most `MOST_ROWS` rows in total, but at
+    least 1.
 
     ``path``: for each row of the layer of paths, the index of its publication. ``paths``: number of publications.
     """
@@ -88,7 +91,7 @@ def _count_drawn(path: np.ndarray, paths: int) -> int:
     return int(np.clip(np.searchsorted(row_totals, MOST_ROWS, "right"), 1, min(paths, MOST_PATHS)))
 
 
-def _collect_steps(
+def _collect_path_rows(
     columns: Columns, originated: np.ndarray, carriers: np.ndarray, sent: Sent
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays with an entry for each hop, delivery and drop of a publication.
@@ -137,9 +140,9 @@ def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
     first is returned.
     """
     holds, drops = np.concatenate([originated, columns.where(event="held")]), columns.where(event="dropped")
-    both = np.concatenate([holds, drops])
+    hold_and_drop_rows = np.concatenate([holds, drops])
     unique_keys, key_indices = unique_inverse(
-        row_keys(*(columns[name][both] for name in ("origin", "sequence", "node")))
+        row_keys(*(columns[name][hold_and_drop_rows] for name in ("origin", "sequence", "node")))
     )
     since_us = np.full(len(unique_keys), FOREVER_US)
     np.minimum.at(since_us, key_indices[: len(holds)], columns["time_us"][holds])

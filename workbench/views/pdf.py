@@ -1,9 +1,9 @@
 """The writer of PDF files: it draws the items of a `Drawing` with matplotlib's PDF backend, as vector graphics.
 
 The page has the size of the drawing. Texts stay texts, which can be selected and searched. Their font is Pillow's,
-whose widths determine the layout of drawings; characters that it does not have are set in DejaVu Sans. The file
-contains both fonts, reduced to the characters used. It has no date, and the user's settings of matplotlib do not change
-it, so equal drawings give equal bytes.
+whose widths determine the layout of drawings; characters that this font does not have are set in DejaVu Sans. The file
+contains both fonts, reduced to the characters used. The file has no date and does not depend on the user's settings of
+matplotlib, so equal drawings give equal bytes.
 
 Limits
     The tooltips of an SVG are not in the file.
@@ -61,7 +61,10 @@ class Pens(NamedTuple):
     to_page: Affine2D
 
     def pen(self, colour: str | None, width: float, opacity: float = 1.0, dash: tuple[float, ...] = ()) -> Any:
-        """Return a graphics context for lines with round ends; lengths are in px."""
+        """Return a matplotlib graphics context for lines with round ends; ``colour=None``: lines are not drawn.
+
+        ``width``, and the lengths of dashes and gaps in ``dash``, are in px.
+        """
         context = self.renderer.new_gc()
         context.set_foreground(colour or "none")
         context.set_linewidth(width * POINTS if colour else 0)
@@ -75,8 +78,10 @@ class Pens(NamedTuple):
     def draw(self, points: Any, pen: Any, fill: str | None = None, codes: Any = None) -> None:
         """Draw a path through points, given in px.
 
-        ``pen``: the matplotlib graphics context of the outline. ``codes``: for each point the path code of matplotlib,
-        such as ``Path.MOVETO``; None: lines.
+        pen: the matplotlib graphics context of the outline.
+        fill: the colour inside the path; None: no filling.
+        codes: for each point the path code of matplotlib, such as ``Path.MOVETO``; None: straight lines between the
+            points.
         """
         path = Path(points, codes)
         path.should_simplify = False
@@ -189,26 +194,26 @@ def _draw_text(item: Text, pens: Pens) -> None:
     printable_text = "".join(character for character in item.text if character.isprintable())
     runs = []
     for is_own, characters in groupby(printable_text, is_in_font):
-        face = FontProperties(fname=own_font if is_own else wide_font, size=item.size * POINTS)
+        text_font = FontProperties(fname=own_font if is_own else wide_font, size=item.size * POINTS)
         text_run = "".join(characters)
-        runs.append((text_run, face, pens.renderer.get_text_width_height_descent(text_run, face, False)[0]))
+        runs.append((text_run, text_font, pens.renderer.get_text_width_height_descent(text_run, text_font, False)[0]))
     along = -_ANCHORS[item.anchor] * sum(width for _, _, width in runs)
     x, y = pens.to_page.transform((item.x, item.y))
     rims = [(item.halo, HALO_PX)] if item.halo else []
     rims += [(item.colour, BOLD * item.size)] if item.bold else []
     angle = math.radians(item.turn)
     placed_runs = []
-    for text_run, face, width in runs:
-        placed_runs.append((text_run, face, x + along * math.cos(angle), y + along * math.sin(angle)))
+    for text_run, text_font, width in runs:
+        placed_runs.append((text_run, text_font, x + along * math.cos(angle), y + along * math.sin(angle)))
         along += width
     for colour, width in rims:
-        for text_run, face, run_x, run_y in placed_runs:
-            corners, path_codes = text_to_path.get_text_path(face, text_run)
+        for text_run, text_font, run_x, run_y in placed_runs:
+            corners, path_codes = text_to_path.get_text_path(text_font, text_run)
             scale = item.size * POINTS / text_to_path.FONT_SCALE
             to_page = Affine2D().scale(scale).rotate(angle).translate(run_x, run_y)
             pens.renderer.draw_path(pens.pen(colour, width), Path(corners, path_codes), to_page)
-    for text_run, face, run_x, run_y in placed_runs:
-        pens.renderer.draw_text(pens.pen(item.colour, 1), run_x, run_y, text_run, face, item.turn)
+    for text_run, text_font, run_x, run_y in placed_runs:
+        pens.renderer.draw_text(pens.pen(item.colour, 1), run_x, run_y, text_run, text_font, item.turn)
 
 
 _ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}

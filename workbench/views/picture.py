@@ -74,7 +74,10 @@ def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
 
 
 def _add_changes(plan: Layout, scenario: Any) -> Layout:
-    """Return a layout with the tracks and the jammers of a scenario, and with positions and links at the start."""
+    """Return the layout with the tracks and the jammers of a scenario added.
+
+    Positions and links of the layout are those at time 0. Without tracks and jammers, the layout is returned unchanged.
+    """
     vertices = list_vertices(tracks(scenario), plan, round(scenario.duration_s * 1e6), [])
     jammers_m = np.array([(item.x_m, item.y_m) for item in scenario.workload if isinstance(item, Jam)], float)
     if vertices is None and not len(jammers_m):
@@ -160,9 +163,10 @@ class Picture(Scene):
         return page
 
     def _find_roles(self, workload: Iterable[Any]) -> dict[Look, np.ndarray]:
-        """Return {look: indices of its nodes}: sinks, sources that are not sinks, nodes with outages, separated nodes.
+        """Return {style of a role: indices of the nodes with this role}; a style is a `layers.Look`.
 
-        A look (`layers.Look`) is the style in which these nodes are drawn.
+        The roles are: sinks; sources that are not sinks; nodes that are not in the network at some time, for example
+        after a crash; and nodes that a partition separates.
         """
         # The nodes of a reinforcement are sinks anyway.
         by_kind = {"subscribe": SINK, "reinforce": SINK, "publish": SOURCE, "partition": SEPARATED}
@@ -212,10 +216,11 @@ class Picture(Scene):
             self.entries.append(Sample("node", NODE_LOOK))
 
     def _draw_dots(self, look: Look, node_indices: np.ndarray) -> None:
-        """Draw nodes as dots of one colour, and add a dot to the legend. Draw at most `MOST_DOTS`, every n-th node.
+        """Draw nodes as dots of one colour, and add a dot to the legend.
 
-        ``look``: the style of the dots. ``node_indices``: indices of the nodes in the layout. A dot is a line of length
-        0 with round ends, which is quicker to draw than a circle.
+        If the nodes are more than `MOST_DOTS`, only every n-th node is drawn, and a note states this. ``look``: the
+        style of the dots. ``node_indices``: indices of the nodes in the layout. A dot is a line of length 0 with round
+        ends, which is quicker to draw than a circle.
         """
         step = -(-len(node_indices) // MOST_DOTS)
         if step > 1:

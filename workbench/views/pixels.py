@@ -34,10 +34,10 @@ OVERSAMPLING = 2
 
 
 class Pens(NamedTuple):
-    """A picture and the Pillow objects that draw on it.
+    """The Pillow objects that draw on a picture.
 
-    opaque, blending: the objects that draw opaque and translucent items. zoom: pixels of the picture for each px of the
-    drawing.
+    opaque: draws opaque items. blending: draws translucent items, whose colours are mixed with those below them. zoom:
+    pixels of the picture for each px of the drawing.
     """
 
     image: Any

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def message_colours(protocol: Any) -> dict[str, str]:
-    """Return {name of a message: colour} for a protocol. A class overrides the entries of its base classes."""
+    """Return {name of a message: colour} for a protocol. Entries of a subclass override those of its base classes."""
     colours: dict[str, str] = {}
     for cls in reversed(type(protocol).__mro__):
         colours.update(getattr(_views_package(cls.__module__), "MESSAGE_COLOURS", {}))
@@ -42,7 +42,7 @@ def quiet_messages(protocol: Any) -> frozenset[str]:
 
 
 def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
-    """Return the function ``layers`` of a protocol, which computes the layers that the player draws only for it.
+    """Return the function ``layers`` of a protocol, which computes the layers that only this protocol has.
 
     The function is that of the protocol's class, or else of the nearest base class with such a function. If no class
     has one, the result is a function that returns ().

@@ -27,7 +27,8 @@ def hop_layer(columns: Columns, duration_us: int) -> Layer:
     """Return the layer of nodes that hold an event, shaded by the number of hops that the event travelled to the node.
 
     An event is a publication that spreads in the network. The darkest shade is for one hop, the lightest for the
-    largest number of hops in the run. A node holds an event until the event's publisher makes its next event.
+    largest number of hops in the run. The layer shows a node from its reception of an event until the event's
+    publisher makes its next event; the publisher itself is not shown.
     """
     held_rows = columns.where(event="held")
     held_rows = held_rows[columns["value"][held_rows] > 0]

@@ -14,8 +14,8 @@ _STYLE = "text-align:left;padding:1px 14px 1px 0"
 def bundle(run: Any, **_options: Any) -> dict[str, Any]:
     """Return the mimebundle of a run, with text/plain and text/html.
 
-    A run on motes that is still in progress has only text: to compute its metrics, the notebook would block until its
-    end.
+    A run on motes that is still in progress has only text: computing its metrics would block the notebook until the
+    end of the run.
     """
     if getattr(run, "is_running", False):
         return {"text/plain": repr(run)}
@@ -24,7 +24,7 @@ def bundle(run: Any, **_options: Any) -> dict[str, Any]:
 
 
 def summary_html(run: Any) -> str:
-    """Return a run's title, workload, key numbers and metrics as HTML, with the calls that show more."""
+    """Return HTML with a run's title, workload, key numbers and metrics, and with Python calls that show more."""
     facts = " · ".join(
         caption_text for caption_text in (caption.workload(run), caption.conditions(run)) if caption_text
     )
@@ -58,7 +58,7 @@ def metrics_table(run: Any) -> str:
 
 
 def write(value: float) -> str:
-    """Format a metric: whole numbers without decimals, others with about four digits, infinity and NaN as "–"."""
+    """Format a metric's value: whole numbers without decimals, others with about four digits, "–" if not finite."""
     if not math.isfinite(value):
         return "–"
     if value == int(value):

@@ -1,9 +1,9 @@
 """Functions that return the layers of a run: tables of visible states, from which all views draw the run.
 
-Some layers are those of the run's protocol; the others exist for every run. A `RunView` contains all of them.
+Some layers come from the run's protocol; the others exist for every run. A `RunView` contains all layers of a run.
 
 see(run, event=None)       returns the `RunView` of a run, or of a single event of the run
-LayerBuilder(run, event)   builds a preview quickly, without message paths and texts, and the whole `RunView` later
+LayerBuilder(run, event)   builds a preview of the `RunView` quickly, and the whole `RunView` later
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class LayerBuilder:
     """A builder of the layers of a run (`RunView`). The constructor raises the same errors as `see`.
 
     ``event``: show only this event, given as (origin, sequence); None: all events. `whole` returns all layers of the
-    run. `preview` is quicker: it leaves out the paths of publications and the texts, which take long to compute and are
-    not drawn at first.
+    run. `preview` is quicker: it leaves out texts that take long to compute, and message paths that the protocol does
+    not define. Neither is drawn at first.
     """
 
     def __init__(self, run: Any, event: Event | None = None) -> None:
@@ -49,8 +49,8 @@ class LayerBuilder:
         self._trace = Columns(run.trace)
         columns, protocol = of_event(self._trace, event), run.scenario.protocol
         duration_us = round(run.scenario.duration_s * 1e6)
-        self._sent = sent_frames(columns, duration_us)
-        plan, clock = lay_out_scenario(run.scenario), clock_of(self._sent, duration_us)
+        self._sent_frames = sent_frames(columns, duration_us)
+        plan, clock = lay_out_scenario(run.scenario), clock_of(self._sent_frames, duration_us)
         self._recorded = Recorded(run, columns, plan, clock, message_colours(protocol))
         self._items = list(layers_of(protocol)(self._recorded))
         self._nodes = [*node_layers(self._recorded), *change_layers(self._recorded)]
@@ -58,7 +58,10 @@ class LayerBuilder:
         self._paths = next((item for item in self._items if isinstance(item, MessagePaths)), None)
 
     def preview(self) -> RunView:
-        """Return the layers of the run without texts and message paths, except paths that the protocol defines."""
+        """Return the layers of the run without the texts that take long to compute (`Layer.add_texts`).
+
+        Message paths are included only if the protocol defines them.
+        """
         return self._make_view(self._paths or NO_PATHS, [])
 
     def whole(self) -> RunView:
@@ -66,10 +69,13 @@ class LayerBuilder:
         self._items = [item.whole() if isinstance(item, Layer) else item for item in self._items]
         if self._paths is not None:
             return self._make_view(self._paths, [])
-        return self._make_view(*followed(self._recorded, self._sent))
+        return self._make_view(*followed(self._recorded, self._sent_frames))
 
-    def _forget(self, layer: Layer) -> Layer:
-        """Return a layer of the protocol without the state that nodes lost when they crashed."""
+    def _cut_at_crashes(self, layer: Layer) -> Layer:
+        """Return a layer of the protocol in which the intervals of a node end when the node crashes.
+
+        A node loses its state in a crash. Layers of message paths are returned unchanged.
+        """
         if layer.of_path or "node" not in layer.table or not len(self._crashes["node"]):
             return layer
         return replace(layer, table=cut(layer.table, self._crashes))
@@ -78,9 +84,9 @@ class LayerBuilder:
         plan, quiet = self._recorded.plan, quiet_messages(self._run.scenario.protocol)
         shown_layers = [
             *self._nodes,
-            *(self._forget(item) for item in self._items if isinstance(item, Layer)),
+            *(self._cut_at_crashes(item) for item in self._items if isinstance(item, Layer)),
             *path_layers,
-            *frame_layers(self._recorded, self._sent, paths, quiet),
+            *frame_layers(self._recorded, self._sent_frames, paths, quiet),
         ]
         notes = [*plan.notes, *(note for layer in shown_layers for note in layer.notes), *paths.notes]
         return RunView(

@@ -1,16 +1,16 @@
 """Array functions that turn rows of a trace into intervals, for layers.
 
     changed(keys, *values)           mark each row that differs from the previous row with the same key
-    until_next(keys, times, end)     when each row ends, if it lasts until the next row with the same key
-    opened(keys, times, is_opening)  intervals that some rows open and others close
-    overlaps(...)                    where rows overlap with other intervals of the same key
+    until_next(keys, times, end)     the time of the next row with the same key, for each row
+    opened(keys, times, is_opening)  the intervals that some rows open and others close
+    overlaps(...)                    where the interval of a row overlaps with other intervals of the same key
     without(table, outages)          the intervals of nodes, without the times when the node was down
     cut(table, events)               the intervals of nodes, cut at the next event of the node
-    within(table, duration_us)       intervals cut at the end of the run
+    within(table, duration_us)       the intervals, cut at the end of the run
     thinned(table, most, plural)     every n-th row, and a sentence about the omitted rows
-    sampled(is_vital, most)          every n-th row, and more of the important rows
-    running(table, times)            the number of intervals that contain each of some times
-    joined(table, *names)            merge equal intervals that meet or overlap
+    sampled(is_vital, most)          a selection of rows that prefers important rows
+    running(table, times)            the number of intervals that contain each given time
+    joined(table, *names)            the intervals, with equal ones merged if they meet or overlap
 
 Keys, times and values have one entry for each row, in the order of the trace. Keys are integers; `row_keys` combines
 several columns into one key. All functions are vectorized; they do not loop over rows in Python.
@@ -29,9 +29,9 @@ FOREVER_US = 1 << 62
 
 
 def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
-    """Return for each row whether it differs from the previous row with the same key, or is the first with this key.
+    """Return for each row whether it differs from the previous row with the same key; True for a key's first row.
 
-    ``keys``: the key of each row. ``values``: the columns that are compared.
+    ``keys``: the key of each row. ``values``: columns; a row differs if its value in any column differs.
     """
     is_new = np.empty(len(keys), bool)
     key_order = argsort(keys)
@@ -56,23 +56,25 @@ def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.nd
 def opened(
     keys: np.ndarray, times_us: np.ndarray, is_opening: np.ndarray, end_us: int = FOREVER_US, reopens: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices of the rows that open an interval, ascending; the time when each interval closes).
+    """Return (indices of the rows that open an interval, ascending; the time in µs when each interval closes).
 
-    ``is_opening``: whether each row opens an interval of its key; all other rows close the open interval of their key.
-    An interval that no row closes lasts until ``end_us``. An opening row first closes an interval that is already open;
-    with ``reopens=False`` such a row is ignored. A closing row without an open interval is ignored.
+    keys, times_us: key and time of each row, in order of time. A key has at most one open interval at a time.
+    is_opening: whether the row opens an interval of its key; any other row closes the open interval of its key, if any.
+    end_us: the time when intervals close that no row closes.
+    reopens: if True, an opening row closes the open interval of its key and opens another one; if False, an opening row
+        is ignored while an interval of its key is open.
     """
     if reopens:
         return np.flatnonzero(is_opening), until_next(keys, times_us, end_us)[is_opening]
     changes = np.flatnonzero(changed(keys, is_opening))
-    opening = is_opening[changes]
-    return changes[opening], until_next(keys[changes], times_us[changes], end_us)[opening]
+    is_opening_change = is_opening[changes]
+    return changes[is_opening_change], until_next(keys[changes], times_us[changes], end_us)[is_opening_change]
 
 
 class Overlaps(NamedTuple):
-    """The overlaps that `overlaps` finds between rows and intervals, as arrays with an entry for each overlap.
+    """The result of `overlaps`: overlaps between rows and other intervals, as arrays of shape (overlaps,).
 
-    row: index of the row. other: index of the interval. from_us, until_us: begin and end of the overlap.
+    row: index of the row. other: index of the other interval. from_us, until_us: begin and end of the overlap.
     """
 
     row: np.ndarray
@@ -89,11 +91,11 @@ def overlaps(
     other_from_us: np.ndarray,
     other_until_us: np.ndarray,
 ) -> Overlaps:
-    """Return every overlap of a row with an interval of the same key, ordered by row, then by time.
+    """Return every overlap of a row's interval with another interval of the same key, ordered by row, then by time.
 
     keys, from_us, until_us: key, begin and end of each row. Rows may overlap each other.
-    other_keys, other_from_us, other_until_us: key, begin and end of each interval. Intervals of the same key must not
-        overlap each other.
+    other_keys, other_from_us, other_until_us: key, begin and end of each other interval. Other intervals of the same
+        key must not overlap each other.
     The number of keys, multiplied by the time in µs from the first begin to the last end of all rows, must be below
     2^62.
     """
@@ -132,10 +134,10 @@ def overlaps(
 
 
 def without(table: Table, outages: Table) -> Table:
-    """Remove the outages of each node from the intervals of the rows about this node; sort the rows by ``from_us``.
+    """Return ``table`` without the times at which its nodes were down, sorted by ``from_us``.
 
-    A row whose interval contains an outage becomes two rows, before and after it. ``outages``: a table with the columns
-    node, from_us and until_us.
+    Both tables have the columns node, from_us and until_us. A row of ``outages`` is an interval in which the node was
+    down. If an outage is inside the interval of a row of ``table``, this row becomes two rows, before and after it.
     """
     by_node = lexsort((outages["from_us"], outages["node"]))
     node, down_us, up_us = (outages[name][by_node] for name in ("node", "from_us", "until_us"))
@@ -167,8 +169,9 @@ def without(table: Table, outages: Table) -> Table:
 
 
 def cut(table: Table, events: Table) -> Table:
-    """Return the table with each interval cut at the next event of its node after the interval's begin.
+    """Return the table with each interval cut at the first event of its node after the interval's begin.
 
+    An event at the begin itself does not count. ``table``: intervals with the columns node, from_us and until_us.
     ``events``: a table with the columns node and from_us, such as the times at which nodes lose their memory.
     """
     if not len(events["node"]):
@@ -177,21 +180,21 @@ def cut(table: Table, events: Table) -> Table:
     keys = np.concatenate([table["node"], events["node"]])
     times_us = np.concatenate([table["from_us"], events["from_us"]])
     # An event at the begin of an interval comes before it.
-    is_row = np.arange(len(keys)) < count
-    order = np.lexsort((is_row, times_us, keys))
-    keys, is_event = keys[order], ~is_row[order]
-    following = np.where(is_event, times_us[order], FOREVER_US)[::-1]
+    is_table_row = np.arange(len(keys)) < count
+    order = np.lexsort((is_table_row, times_us, keys))
+    keys, is_event = keys[order], ~is_table_row[order]
+    event_times_us = np.where(is_event, times_us[order], FOREVER_US)[::-1]
     # From the last entry of a node to its first: the time of the nearest event after each entry.
     position = np.arange(len(keys))
     is_start = np.append(True, keys[::-1][1:] != keys[::-1][:-1])
-    nearest = np.maximum.accumulate(np.where(is_event[::-1] | is_start, position, 0))
+    nearest_event = np.maximum.accumulate(np.where(is_event[::-1] | is_start, position, 0))
     next_us = np.empty(len(keys), np.int64)
-    next_us[order[::-1]] = following[nearest]
+    next_us[order[::-1]] = event_times_us[nearest_event]
     return table | {"until_us": np.minimum(table["until_us"], next_us[:count])}
 
 
 def within(table: Table, duration_us: int) -> Table:
-    """Return the rows that begin before the end of the run; intervals that last longer are cut at the end."""
+    """Return the intervals of a table within a run of ``duration_us``: later ones are left out, longer ones cut."""
     cut_until_us = np.minimum(table["until_us"], duration_us)
     is_lasting = table["from_us"] < cut_until_us
     return select({**table, "until_us": cut_until_us}, is_lasting)
@@ -200,8 +203,9 @@ def within(table: Table, duration_us: int) -> Table:
 def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
     """Select at most ``most`` rows, with preference for important rows; return their indices, ascending.
 
-    ``is_vital``: for each row, whether it is important. If the rows are more than ``most``, important rows get up to
-    five sixths of the selection and other rows the rest. Of each kind every n-th row is selected.
+    ``is_vital``: for each row, whether it is important. If there are more than ``most`` rows, up to five sixths of the
+    selected rows are important ones and the others fill the rest. Important rows are thinned to every n-th row, and so
+    are the others, with another n.
     """
     if len(is_vital) <= most:
         return np.arange(len(is_vital))
@@ -241,9 +245,10 @@ def running(intervals: Table, times_us: np.ndarray, values: np.ndarray | None = 
 
 
 def joined(intervals: Table, *names: str) -> Table:
-    """Merge intervals that meet or overlap and are equal in the columns ``names``; sort by these columns and by time.
+    """Merge rows whose intervals meet or overlap and whose values in the columns ``names`` are equal.
 
-    In all other columns a merged row has the values of its first interval.
+    The result is sorted by these columns, then by time. In all other columns a merged row has the values of its first
+    interval.
     """
     group_indices = unique_inverse(row_keys(*(intervals[name] for name in names)))[1]
     by_key = lexsort((intervals["from_us"], group_indices))

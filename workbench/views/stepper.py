@@ -1,11 +1,13 @@
 """A sequence of drawings with a slider: for lessons, and for pages without the player. No kernel is needed.
 
 Theory of operation
-    Successive drawings share most of their elements. So the page has a single SVG with the elements of all drawings,
-    and each element lists the steps at which it is shown. The order of elements agrees with their order in every
-    drawing. Drawings are merged one after the other. The longest sequence of elements that a drawing has in common
-    with the elements so far is shared (patience sorting, O(n log n) for n elements). All other elements of the drawing
-    are inserted in between.
+    A step is a position of the slider: the index of the drawing that is shown. Successive drawings share most of their
+    SVG elements. So the page has a single SVG with the elements of all drawings, and each element lists the steps at
+    which it is shown. The order of elements agrees with their order in every drawing.
+
+    Drawings are merged one after the other. The longest sequence of elements that a drawing has in common with the
+    elements so far is shared (patience sorting, O(n log n) for n elements). All other elements of the drawing are
+    inserted in between.
 
 Limits
     An element that moves counts as a different element. Where scripts do not run, as in a notebook that is not trusted,
@@ -40,10 +42,10 @@ Spans = list[tuple[int, int]]  # the first and the last step of each interval
 
 
 class Stepper:
-    """A sequence of drawings with a slider, buttons and the arrow keys.
+    """A sequence of drawings with a slider, buttons and arrow keys that choose which drawing is shown.
 
     ``names``: a name for each drawing. ``description``: label of the slider. All drawings get the size of the largest
-    drawing, so that the page does not jump.
+    drawing, so that the page does not jump. Raises ParameterError without drawings, or if a name is missing.
     """
 
     def __init__(self, drawings: Sequence[Drawing], names: Sequence[str], description: str) -> None:
@@ -82,16 +84,16 @@ class Stepper:
 
 
 def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
-    """Merge the drawings of all steps, so that an element that several drawings share is stored once.
+    """Merge drawings, so that an SVG element that several drawings share is stored once.
 
-    Return a list of (steps, SVG elements shown at these steps). The steps are a list of intervals (first, last). The
-    elements of each drawing keep their order.
+    Return a list of (steps, SVG elements shown at these steps). A step is the index of a drawing. The steps are a list
+    of intervals (first, last), both inclusive. The elements of each drawing keep their order.
     """
     elements_so_far: list[str] = []  # in their order; ``spans`` has the steps at which each is shown
     spans: list[Spans] = []
     for step, drawing in enumerate(drawings):
         elements = drawing.elements()
-        elements_so_far, spans = _insert_step(
+        elements_so_far, spans = _merge_drawing(
             elements_so_far, spans, elements, _match_elements(elements, elements_so_far), step
         )
     grouped = groupby(zip(spans, elements_so_far, strict=True), key=lambda pair: pair[0])
@@ -139,16 +141,16 @@ def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return ascent[::-1]
 
 
-def _insert_step(
+def _merge_drawing(
     all_elements: Sequence[str], spans: Sequence[Spans], elements: Sequence[str], matches: Sequence[int], step: int
 ) -> tuple[list[str], list[Spans]]:
-    """Merge the elements of a new picture into those of earlier pictures; return the new (all_elements, spans).
+    """Merge the elements of the next drawing into those of earlier drawings; return the new (all_elements, spans).
 
-    all_elements: the SVG elements of all earlier pictures.
+    all_elements: the SVG elements of all earlier drawings.
     spans: for each of these elements, the intervals (first, last) of the steps that show it.
-    elements: the SVG elements of the new picture.
-    matches: for each element of the new picture, the index of the equal element in ``all_elements``, or -1.
-    step: the number of the new picture.
+    elements: the SVG elements of the next drawing.
+    matches: for each element of the next drawing, the index of the equal element in ``all_elements``, or -1.
+    step: the step of the next drawing, which is its index.
     """
     merged_elements: list[str] = []
     merged_spans: list[Spans] = []
@@ -172,7 +174,7 @@ def _insert_step(
 
 
 def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
-    """Return the elements as an SVG group; its attribute ``data-steps`` lists the steps that show it, such as "0-3 7".
+    """Return elements as an SVG group, whose attribute ``data-steps`` lists the steps that show it, such as "0-3 7".
 
     ``spans``: intervals (first, last) of the steps at which the elements are shown. ``last``: the number of the last
     step. Elements that are shown at all steps are returned without a group.
@@ -183,5 +185,5 @@ def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
     steps_text = " ".join(
         f"{first_step}-{last_step}" if last_step > first_step else f"{first_step}" for first_step, last_step in spans
     )
-    hidden = "" if spans[-1][1] == last else ' hidden=""'
-    return f'<g data-steps="{steps_text}"{hidden}>\n{elements_svg}\n</g>'
+    hidden_attribute = "" if spans[-1][1] == last else ' hidden=""'
+    return f'<g data-steps="{steps_text}"{hidden_attribute}>\n{elements_svg}\n</g>'

@@ -30,8 +30,8 @@ class Scene:
 
     x, y: positions of the nodes in px, float64, shape (nodes,).
     node: radius of a node in px.
-    walls: ends of the walls in px, shape (walls, 4).
-    band: points (x, y) in px on lines of the picture. The names of nodes should not cover these points.
+    walls: ends of the walls in px, shape (walls, 4), as x0, y0, x1, y1.
+    band: points (x, y) in px that the names of nodes should not cover, for example points on links.
     """
 
     def __init__(self, plan: Layout, width: int, tallest: float = TALLEST) -> None:
@@ -86,7 +86,7 @@ class Scene:
     def _candidate_boxes(self, node_index: int, width: float) -> list[tuple[Box, float, float]]:
         """Return eight possible positions of a node's name, as (box, x of the text, baseline of the text) in px.
 
-        ``width``: the width of the name in px.
+        A box is (left, top, right, bottom). ``width``: the width of the name in px.
         """
         x, y, gap = self.x[node_index], self.y[node_index], 1.6 * self.node + 3
         upper_left_corners = [
@@ -122,7 +122,7 @@ class Scene:
         return penalty + 4.0 * float(is_crossed.sum())
 
     def _count_covered(self, box: Box) -> int:
-        """Return the number of points of ``band`` inside the box. A node's name should cover few of these points."""
+        """Return the number of points of ``self.band`` in the box (left, top, right, bottom), which is in px."""
         if len(self._band) != len(self.band):
             self._band = np.array(self.band)
         left, top, right, bottom = box
@@ -132,8 +132,9 @@ class Scene:
     def write(self, place: int, text: str, taken: list[Box], bold: bool = False, is_required: bool = True) -> None:
         """Write a text beside a node, at the position where the text covers as little as possible.
 
-        ``place``: the node's index. ``taken``: the boxes of earlier texts; the new box is added. With
-        ``is_required=False`` the text is omitted if it would cover an earlier text.
+        place: index of the node in the layout.
+        taken: list of the boxes (left, top, right, bottom) of earlier texts in px; the box of this text is added.
+        is_required: if False, the text is omitted where every position would cover an earlier text.
         """
         boxes = self._candidate_boxes(place, text_width(text, SMALL))
         penalties = [self._penalty(box, taken) for box, _, _ in boxes]
@@ -149,8 +150,10 @@ def draw_tracks(
 ) -> None:
     """Draw tracks on the map of a scene: the part before ``time_us`` solid, the part after it dashed.
 
-    numbers: indices of the nodes in ``tracks.nodes``. A long track is drawn only around ``time_us``, see
-    `TrackVertices.window_us`.
+    numbers: which tracks to draw, as indices into ``tracks.nodes``.
+    duration_us: length of the run in µs.
+    look: the style of the tracks.
+    If the tracks have many vertices, only the parts near ``time_us`` are drawn, see `TrackVertices.window_us`.
     """
     window_us = tracks.window_us if tracks.window_us is not None else duration_us
     low_us, high_us = max(time_us - window_us, 0), min(time_us + window_us, duration_us)
@@ -167,7 +170,7 @@ def draw_tracks(
 
 
 def _spaced(points: np.ndarray) -> np.ndarray:
-    """Return the points without those that are nearer than `LEAST_GAP` px to the last point before that remains."""
+    """Return points at least `LEAST_GAP` px apart: each point nearer to the previous returned point is left out."""
     indices: list[int] = []
     for index, point in enumerate(points.tolist()):
         if not indices or float(np.hypot(*(points[indices[-1]] - point))) >= LEAST_GAP:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import warnings
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ MOST_SERIES = 8
 MOST_WINDOWS = 200  # the newest windows that are drawn
 _MOST_BANDS = 3
 _VALUE_COLUMNS = ("start_s", "end_s", "count", "mean", "min", "max", "late")
+_LONGEST_S = 1e11  # s, longer than any capture
 _UNIX_S = 1e8  # s, longer than any run, so larger times are Unix times
 
 
@@ -37,9 +39,14 @@ _UNIX_S = 1e8  # s, longer than any run, so larger times are Unix times
 def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "", width: int = 640) -> Chart:
     """Draw the mean of each window over time, with a line for each region or other group of the windows.
 
-    ``windows``: a data frame as from `wb.pipelines.windows`. ``key``: the key of the readings to draw, such as TEMP;
-    None: the key with the most readings. A line is interrupted where no readings exist. If there are at most three
-    lines, each has a band from the least to the greatest reading. Raises ParameterError for an unknown key.
+    A line is interrupted where no readings exist. With at most three lines, each has a band from the least to the
+    greatest reading. Only the last `MOST_WINDOWS` windows and the first `MOST_SERIES` lines are drawn.
+
+    windows: a data frame as from `wb.pipelines.windows`.
+    key: the key of the readings to draw, such as TEMP; None: the key with the most readings.
+    note: a line of small text in the chart.
+    width: in px.
+    Raises ParameterError for an unknown key.
     """
     window_table, name = _select_key(windows, key)
     group_columns = [column for column in window_table.columns if column not in _VALUE_COLUMNS and column != "key"]
@@ -67,11 +74,18 @@ def _select_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, s
         return windows, ""
     reading_counts = windows.groupby("key")["count"].sum()
     if key is None:
-        key = str(reading_counts.idxmax()) if len(reading_counts) else ""
+        key = _most_frequent_key(windows) or ""
     elif key not in reading_counts.index:
         keys_text = ", ".join(reading_counts.index) or "none, because they are empty"
         raise ParameterError(f"the argument `key` is {key!r}; it must be one of the keys in the windows: {keys_text}")
     return windows[windows["key"] == key], key
+
+
+def _most_frequent_key(windows: pd.DataFrame) -> str | None:
+    """Return the key with the most readings, or None if the windows are empty or are not grouped by key."""
+    if "key" not in windows.columns or not len(windows):
+        return None
+    return str(windows.groupby("key")["count"].sum().idxmax())
 
 
 def _window_length_s(frame: pd.DataFrame) -> float:
@@ -91,12 +105,13 @@ def _group_name(values: Any) -> str:
 
 
 def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool) -> Series:
-    """Return the mean readings in successive windows of time as a `Series` with this name.
+    """Return the means of readings in windows of time as a `Series` called ``name``.
 
     Each point is in the middle of its window; the line has a gap where windows are missing.
 
-    ``begin_s``: the time that is 0 on the x axis. ``has_band``: whether the series has a band from the lowest to the
-    highest reading.
+    frame: the windows, one a row, all of the same length.
+    begin_s: the time that is 0 on the x axis.
+    has_band: whether the series has a band from the lowest to the highest reading.
     """
     length_s = _window_length_s(frame)
     window_indices = np.round((frame["start_s"] - frame["start_s"].min()) / length_s).astype(int).to_numpy()
@@ -111,17 +126,16 @@ def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool)
 
 
 def drawing_of(following: Any, key: str | None = None) -> Chart:
-    """Draw the means of readings in the windows of time that a stream has completed so far.
+    """Draw the means of readings in the newest windows of time that a stream has completed.
 
     ``following``: the stream, from `wb.pipelines.follow`. ``key``: name of the readings to draw, such as TEMP; None:
-    the name with the most readings.
+    the name with the most readings in these windows.
     """
-    windows = following.windows()
-    reading_count, late_count = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
+    windows = _newest_windows(following, key)
     length_s = following.settings.every_us / 1e6
     state_text = "goes on" if following.is_running else "has ended"
     window_note = (
-        f"windows of {length_s:g} s with {reading_count:,} readings, {late_count:,} of them late; {state_text}"
+        f"windows of {length_s:g} s with {following.readings:,} readings, {following.late:,} of them late; {state_text}"
     )
     if following.error is not None:
         window_note = f"ended early: {following.error}"
@@ -130,11 +144,32 @@ def drawing_of(following: Any, key: str | None = None) -> Chart:
     )
 
 
+def _newest_windows(following: Any, key: str | None) -> pd.DataFrame:
+    """Return the newest windows of a stream, without reading its whole history.
+
+    The result has at least the last `MOST_WINDOWS` windows, which a chart draws. If ``key`` is given and occurs in none
+    of them, older windows are read too.
+    """
+    last_s = MOST_WINDOWS * following.settings.every_us / 1e6
+    windows = following.windows(last_s)
+    while key is not None and "key" in windows and not (windows["key"] == key).any() and last_s < _LONGEST_S:
+        last_s *= 8
+        windows = following.windows(last_s)
+    return windows
+
+
 def chart(following: Any, key: str | None = None) -> Chart | None:
+    """Return the chart that `plot` returns. Deprecated: this is the former name of `plot`."""
+    warnings.warn("Following: chart is now plot", DeprecationWarning, stacklevel=3)
+    return plot(following, key)
+
+
+def plot(following: Any, key: str | None = None) -> Chart | None:
     """Draw a stream of readings, averaged in windows of time; in a notebook, update the chart as windows are added.
 
     ``following``: the stream that `wb.pipelines.follow` returned. ``key``: the key of the readings to draw; None: the
-    key with the most readings. Returns None in a notebook, where the chart is displayed, and otherwise the drawing.
+    key with the most readings when windows are first drawn. Returns None in a notebook, where the chart is displayed,
+    and otherwise the drawing.
     """
     drawing = drawing_of(following, key)
     if not in_notebook():
@@ -162,13 +197,14 @@ def _update_chart(following: Any, key: str | None, view: ChartView, cell: str, s
     """
     from IPython.display import HTML
 
-    drawn_parts, is_running = -1, True
+    drawn_readings, is_running = -1, True
     while is_running:
         began_s = time.perf_counter()
-        is_running, part_count = following.is_running, following.parts
-        if part_count > drawn_parts or not is_running:
-            drawn_parts = part_count
+        is_running, reading_count = following.is_running, following.readings
+        if reading_count > drawn_readings or not is_running:
+            drawn_readings = reading_count
             try:
+                key = key or _most_frequent_key(_newest_windows(following, None))
                 drawing = drawing_of(following, key)
                 if is_running:
                     view.feed(drawing)

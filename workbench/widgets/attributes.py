@@ -48,11 +48,13 @@ _SIGNS = {"IS": "is", "EQ": "=", "NE": "≠", "GT": ">", "GE": "≥", "LT": "<",
 class Attributes(Panel):
     """A panel whose ``value`` is the text of attributes, such as "TEMP GE 20, TEMP LE 30".
 
-    kind       "subscription", "publication", or "choice" (of the messages that a filter receives; it may be empty)
-    against    (label, attributes as text) of the items to match with: publications for a subscription, and vice versa
-    protocol   the protocol whose rule decides what matches, and whether a publication may have constraints; None for
-               the usual rule of attributes
-    match_all  whether a subscription may have no constraints
+    kind       to which object the attributes belong: "subscription", "publication", or "choice". The attributes of a
+               choice select the messages that a filter receives; only a choice may have no attributes
+    against    (label, attributes as text) of the items with which these attributes are matched: publications for a
+               subscription, subscriptions for a publication
+    protocol   the protocol whose rule decides which items match, and whether a publication may have constraints; None
+               for the usual rule of attributes
+    match_all  whether all operators of a subscription may be IS, so that it matches every publication
     """
 
     kind = traitlets.Enum((SUBSCRIPTION, PUBLICATION, CHOICE), SUBSCRIPTION)
@@ -96,7 +98,10 @@ class Attributes(Panel):
 
     @property
     def rows(self) -> tuple[_Row, ...]:
-        """The visible rows of controls, each with ``key``, ``operator``, ``number`` and ``error``."""
+        """The visible rows of controls, one for each attribute.
+
+        A row has the controls ``key``, ``operator`` and ``number`` (the value), and a message ``error`` or "".
+        """
         return tuple(self._rows.children)
 
     @property
@@ -203,7 +208,7 @@ class Attributes(Panel):
         self._text_edited(traitlets.Bunch(new=self._text.value))
 
     def _use_protocol(self, change: Any) -> None:
-        """Redraw the attributes if only one of the old and the new protocol allows constraints in publications.
+        """Redraw a publication if the new protocol changes whether publications may have constraints.
 
         The menus then offer other operators, or an error appears. ``change``: an object with the protocols as ``old``
         and ``new``.
@@ -279,7 +284,7 @@ def _key_names() -> tuple[str, ...]:
 class _Row(widgets.HBox):
     """The controls of one attribute: its key, operator and value, the unit and range of the key, and an error.
 
-    ``allows_constraints``: a function that returns whether the menu offers other operators than IS.
+    ``allows_constraints``: a function that returns whether the menu offers operators other than IS, such as GE.
     """
 
     def __init__(
@@ -380,7 +385,7 @@ class _Row(widgets.HBox):
 
 
 def _range_of(key: Any) -> str:
-    """Return the unit and the range of an attribute key's values as text, such as "°C, -327.68 to 327.67"."""
+    """Return a text about the values of an attribute key: unit and range, such as "°C, -327.68 to 327.67"."""
     if key.type == BLOB:
         return "text, or 0x and hex digits"
     if key.number == APP:

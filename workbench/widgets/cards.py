@@ -87,7 +87,7 @@ _SHARES = ("%",)
 
 
 def written(shown: Shown, value: float) -> str:
-    """Format the value of a metric: shares in percent, large numbers with separators, "–" for NaN.
+    """Format the value of a metric: shares in percent, large numbers with separators, "–" for NaN, "∞" for infinity.
 
     ``shown``: how the metric is displayed, such as its unit.
     """
@@ -103,15 +103,15 @@ def written(shown: Shown, value: float) -> str:
 
 
 def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
-    """Return (the change of a metric as text, whether the change is an improvement).
+    """Return (the change of a metric as text, whether the change is an improvement), such as ("▲ 12 %", True).
 
-    ``shown``: how the metric is displayed. Example: ("▲ 12 %", True). If neither higher nor lower values of the metric
-    are better, the result is (text, None). If the values are equal or not finite, the result is ("", None).
+    If neither higher nor lower values of the metric are better, the result is (text, None). If the values are equal, or
+    one of them is not finite, the result is ("", None). ``shown``: how the metric is displayed.
     """
     if not (math.isfinite(before) and math.isfinite(now)) or now == before:
         return "", None
-    is_up = now > before
-    arrow = "▲" if is_up else "▼"
+    is_higher = now > before
+    arrow = "▲" if is_higher else "▼"
     if shown.unit in _SHARES:
         amount_text = f"{100 * abs(now - before):.1f}".removesuffix(".0") + " points"
     elif before:
@@ -119,7 +119,7 @@ def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
     else:
         amount_text = ""
     is_more_better = shown.is_more_better
-    return f"{arrow} {amount_text}".strip(), None if is_more_better is None else is_up == is_more_better
+    return f"{arrow} {amount_text}".strip(), None if is_more_better is None else is_higher == is_more_better
 
 
 # Two runs side by side
@@ -174,7 +174,7 @@ class Differences(widgets.HTML):
 
 
 def _conditions_html(scenarios: dict[str, Any]) -> str:
-    """Return an HTML list of warnings, and of the conditions under which each protocol ran, such as an ideal radio.
+    """Return HTML with warnings, and with the conditions under which each protocol ran, such as an ideal radio.
 
     ``scenarios``: {name of the protocol: its scenario}.
     """

@@ -22,11 +22,12 @@ class Compare(widgets.HBox):
     `show` replaces the runs in the players. `preview` and `complete` do the same in two steps: `preview` shows a single
     moment of each run, `complete` then shows the whole runs.
 
-    clock: the name of the clock that the players share.
+    clock: the name of the playback clock that the players share, so that both show the same time.
+    selection: the user's last selection in a player: node, row (of a frame in the trace) and time_s, as in
+        `PlayerView.selection`.
 
-    selection: the user's selection in the last used player: node, row (of a frame in the trace) and time_s, as in
-    `PlayerView.selection`. When a frame is selected, its bytes are fetched in the background; `cancel` stops the fetch,
-    and `wait` waits for its end.
+    When the user selects a frame, its bytes are fetched in the background; `cancel` stops the fetch, and `wait` waits
+    for its end.
     """
 
     selection = traitlets.Dict()

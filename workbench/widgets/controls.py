@@ -74,10 +74,11 @@ def nodes_of(text: str) -> str | tuple[int, ...]:
 def known_nodes(
     at: str | tuple[int, ...], nodes: Iterable[int], accepted: str | tuple[int, ...] = ()
 ) -> str | tuple[int, ...]:
-    """Return ``at`` unchanged, after checking that all of its nodes are in the network.
+    """Return ``at`` unchanged if all of its nodes are in the network; raise ParameterError for any other node.
 
-    ``at``: "all" or numbers of nodes. ``nodes``: the nodes of the network; if it is empty, all nodes are valid.
-    ``accepted``: nodes that are valid even if they are not in the network. Raises ParameterError for any other node.
+    at: "all" or numbers of nodes.
+    nodes: the nodes of the network; if it is empty, all nodes are valid.
+    accepted: nodes that are valid even if they are not in the network.
     """
     network_nodes = set(nodes)
     accepted_nodes = () if isinstance(accepted, str) else accepted
@@ -112,7 +113,7 @@ def nodes_text(at: str | tuple[int, ...] | None) -> str:
 
 @contextmanager
 def quiet(panel: Any) -> Iterator[None]:
-    """Return a context in which the program can change a panel's controls. The panel ignores these changes."""
+    """Enter a context in which the program changes a panel's controls: the panel does not take this for user input."""
     was_drawing, panel._is_drawing = panel._is_drawing, True
     try:
         yield
@@ -157,7 +158,7 @@ def words(text: str = "", **layout: str) -> widgets.HTML:
 
 
 def below() -> widgets.HTML:
-    """Return a widget for a message below a field, to be set with `show_below`. It takes no space while it is empty."""
+    """Return an empty widget for a message below a field. It takes no space until `show_below` sets a message."""
     return words().add_class("wb-below").add_class("wb-none")
 
 
@@ -248,7 +249,7 @@ class ListPanel(Panel):
     picked    the nodes that are selected on the map
     selected  index of the selected item, or -1
 
-    A subclass has ``items``, ``_list_actions()`` (the buttons of the list), ``_move_to_picked()`` (which moves the
+    A subclass has ``items``, ``_button_actions()`` (the buttons of the list), ``_move_to_picked()`` (which moves the
     selected item to the nodes in ``picked``) and ``_draw_form()``.
     """
 
@@ -260,7 +261,7 @@ class ListPanel(Panel):
 
         label: label of the list. empty: text that an empty list shows. noun: name of an item, such as "filter".
         """
-        self._lines = Lines(label, self._list_actions(), empty)
+        self._lines = Lines(label, self._button_actions(), empty)
         self._move_button = button(
             "Move to selected nodes", f"move the {noun} to the nodes that are selected on the map", self._move_to_picked
         )
@@ -276,7 +277,7 @@ class ListPanel(Panel):
         """The items that the list shows, in its order."""
         raise NotImplementedError
 
-    def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
+    def _button_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         raise NotImplementedError
 
     def _move_to_picked(self) -> None:

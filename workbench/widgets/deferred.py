@@ -22,7 +22,7 @@ class Deferred:
     def __init__(self, after_s: float = AFTER_S) -> None:
         self._after_s = after_s
         self._condition = threading.Condition()
-        self._last_submitted = self._finished = 0
+        self._last_submitted = self._last_finished = 0
         self._timer: threading.Timer | None = None
 
     def submit(self, work: Callable[[Callable[[], None]], None], at_once: bool = False) -> None:
@@ -40,13 +40,13 @@ class Deferred:
     def cancel(self) -> None:
         """Cancel the function that is running or waiting to run."""
         with self._condition:
-            self._finished = self._cancel_timer()
+            self._last_finished = self._cancel_timer()
             self._condition.notify_all()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no function is running or waiting to run; return False on timeout."""
         with self._condition:
-            return self._condition.wait_for(lambda: self._finished == self._last_submitted, timeout_s)
+            return self._condition.wait_for(lambda: self._last_finished == self._last_submitted, timeout_s)
 
     def _cancel_timer(self) -> int:
         if self._timer is not None:
@@ -67,5 +67,5 @@ class Deferred:
             return
         finally:
             with self._condition:
-                self._finished = max(self._finished, submission)
+                self._last_finished = max(self._last_finished, submission)
                 self._condition.notify_all()

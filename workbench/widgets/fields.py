@@ -144,9 +144,10 @@ def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
 
 def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
-    """Return a toggle button that shows, at each field that a sweep can vary, a button to select the field.
+    """Return a toggle button that shows and hides the sweep buttons of fields.
 
-    ``fields()`` returns the fields.
+    A field whose parameter a sweep can vary has such a button, which selects the parameter for a sweep. ``fields()``
+    returns the fields.
     """
     toggle_button = widgets.ToggleButton(description="↔ Vary", layout={"width": "auto"})
     toggle_button.tooltip = "Choose what a sweep varies: each field gets a button"
@@ -160,7 +161,7 @@ def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
 
 def is_plain(parameter: Parameter) -> bool:
-    """Return whether a parameter is a number, a choice, or yes or no, so that a sweep can vary it."""
+    """Return whether a parameter is a number, a choice from a menu, or a yes or no, so that a sweep can vary it."""
     return isinstance(parameter.minimum, tuple) or isinstance(parameter.default, (bool, int, float))
 
 
@@ -267,9 +268,10 @@ def _parse_number(text: str, whole: bool) -> int | float:
 
 
 def _slider(parameter: Parameter, whole: bool) -> tuple[Any, Callable[[Any], float], Callable[[float], Any]]:
-    """Return (slider, function that converts a value to a position, function that converts a position to a value).
+    """Return (slider, function from a value to the slider's position, function from a position to a value).
 
-    ``whole``: whether the values are whole numbers.
+    If the range spans many powers of ten, positions are logarithms of values. ``whole``: whether the values are whole
+    numbers.
     """
     low, high = usual_range(parameter)
     if low > 0 and math.log10(high / low) >= DECADES:
@@ -290,8 +292,10 @@ def _round_value(value: float, whole: bool) -> int | float:
 def usual_range(parameter: Parameter) -> tuple[float, float]:
     """Return the range of a parameter's slider as (lowest value, highest value).
 
-    A parameter's own range is used if it spans at most 100, or at most 1000 if the default is 0. A wider range is cut
-    to values between about a tenth of the default and ten times the default.
+    Let d be ten times the absolute value of the default, or 10 if the default is 0. An end of the parameter's range
+    that is not limited becomes -d or d. The slider has this range if its ends are at most 100 apart, or at most 1000 if
+    the default is 0. Otherwise the range is reduced: it ends at about d. It begins at a tenth of the default if the
+    parameter must be positive, else at 0, or at -d if the default is negative.
     """
     default, lowest, highest = float(parameter.default), parameter.minimum, parameter.maximum
     largest_value = 10 * abs(default) or 10.0
@@ -305,7 +309,7 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
 
 
 def _tuple_control() -> _Control:
-    """Return (widgets, read, write) for a tuple: a text box with commas between the values, such as TEMP, HUMIDITY.
+    """Return (widgets, read, write) for a tuple: a text box with values separated by commas, such as TEMP, HUMIDITY.
 
     ``read(widget)`` returns the value after the user changed the text box; ``write(value)`` shows a value.
     """

@@ -63,7 +63,8 @@ def setting_of(protocol: Protocol | None) -> str:
 class Filters(ListPanel):
     """A panel whose ``value`` is a protocol: it shows and edits the protocol's filters.
 
-    The default is the first public protocol. For a protocol without filters, the panel only shows a sentence.
+    Without an argument, the protocol is `public_names.FIRST_PROTOCOL`. For a protocol without filters, the panel only
+    shows a sentence.
 
     nodes     the nodes of the network; () if unknown
     selected  index of the selected filter in ``filters``, or -1
@@ -106,7 +107,10 @@ class Filters(ListPanel):
 
     @property
     def filters(self) -> tuple[Any, ...]:
-        """The protocol's filters in the order in which messages pass them: by kind of message, then by key."""
+        """The protocol's filters: first those for data, then those for interests, each in the order of processing.
+
+        A message passes the filters for its kind in the order of their keys, from the lowest.
+        """
         setting = setting_of(self.value)
         configured = getattr(self.value, setting) if setting else ()
         return tuple(sorted(configured, key=lambda item: (item.messages, item.key)))
@@ -134,9 +138,10 @@ class Filters(ListPanel):
             self._list_kinds()
 
     def show_results(self, run: Any) -> None:
-        """Show how many messages the filters passed, replaced and dropped in a run.
+        """Show how many messages the filters replaced and dropped in a run.
 
-        The messages themselves are shown on request, because the run is executed again for them.
+        Passed messages are not in the trace. If the user requests them, the run is executed again, and all messages
+        that the filters received are counted and listed.
         """
         self._results.show(run)
 
@@ -167,7 +172,7 @@ class Filters(ListPanel):
             return
         self.error = self._offer_filters((*self.filters, new_filter), new_filter)
 
-    def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
+    def _button_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
             ("Remove", "remove the filter", self._remove),
             ("↑", "let the filter see messages earlier", lambda: self._move(-1)),
@@ -180,7 +185,8 @@ class Filters(ListPanel):
     def _move(self, step: int) -> None:
         """Swap the selected filter with the previous filter in the list (``step`` is -1) or the next one (1).
 
-        Messages pass filters in the order of their keys, so the two filters exchange keys.
+        Messages pass filters in the order of their keys, so the two filters exchange keys. Nothing changes if the two
+        filters are for different kinds of messages.
         """
         filters, index = self.filters, self.selected
         target_index = index + step
@@ -281,10 +287,10 @@ def _explain_no_filters(protocol: Protocol | None) -> str:
 def line_of(item: Any) -> str:
     """Return one line of text about a filter: its key, name and settings, its messages, and its nodes."""
     settings_text = ", ".join(f"{name} {value}" for name, value in sorted(item.settings.items()))
-    about = f" with {item.match}" if item.match else ""
+    match = f" with {item.match}" if item.match else ""
     place = "every node" if item.at is None else f"nodes {nodes_text(item.at)}"
     return (
-        f"{item.key}  {item.name}{f' ({settings_text})' if settings_text else ''}: {item.messages}{about}, at {place}"
+        f"{item.key}  {item.name}{f' ({settings_text})' if settings_text else ''}: {item.messages}{match}, at {place}"
     )
 
 
@@ -336,7 +342,7 @@ class _Form(widgets.VBox):
     def show(self, item: Any, kind: Any, nodes: tuple[int, ...]) -> None:
         """Show the filter ``item``. If the form shows this filter already, invalid input remains.
 
-        kind: the entry of the filter's kind in the catalogue of filters, or None if this kind is not registered.
+        kind: the entry for this kind of filter in the catalogue of filters, or None if the kind is not registered.
         nodes: the nodes of the network.
         """
         self._nodes = nodes
@@ -387,7 +393,7 @@ class _Form(widgets.VBox):
         at: "all", or a list of the nodes that have the filter.
         messages: "data" or "interest", the kind of messages that the filter receives.
         match: attributes as text; the filter receives only messages that match them.
-        settings: {name of a parameter of the filter: value}.
+        settings: {name of a parameter of the filter: value}, without optional parameters that have their default.
         """
         at = known_nodes(nodes_of(self.at.text), self._nodes)
         changed_settings = {
@@ -537,8 +543,8 @@ def _decisions_html(protocol: Protocol, first_decisions: tuple[Decision, ...], c
 def _select_decisions(first_decisions: tuple[Decision, ...]) -> list[Decision]:
     """Return at most `_MOST_ROWS` of the decisions, in their order.
 
-    A decision states whether a filter passed, replaced or dropped a message. If there are too many decisions, those to
-    pass a message are omitted first.
+    A decision states whether a filter passed, replaced or dropped a message. If there are too many, passed messages are
+    omitted first, then the latest decisions.
     """
     chosen_indices = sorted(range(len(first_decisions)), key=lambda index: first_decisions[index].did == "pass")[
         :_MOST_ROWS

@@ -42,10 +42,13 @@ class Labs(NamedTuple):
 
 
 class Gallery(widgets.VBox):
-    """The models as cards, which are made when the panel is opened for the first time.
+    """A panel with a card for each model of the gallery, and buttons that open and save scenarios.
 
-    Pictures are drawn in a background thread. ``open_model(name)`` is called when the user opens a model,
-    ``open_scenario(scenario)`` when the user opens a file. ``labs`` has functions for the stored labs.
+    The cards are made when the panel is opened for the first time; their pictures are drawn in a background thread.
+
+    open_model: called with the name of a model when the user opens this model.
+    open_scenario: called with the scenario of a file that the user opens, or with None when the user presses "New".
+    labs: functions for the stored labs.
     """
 
     def __init__(
@@ -102,9 +105,9 @@ class Gallery(widgets.VBox):
             layout={"flex_flow": "row wrap"},
         )
 
-    def _act_on_labs(self, act: Callable[[str], Any], name: str) -> None:
+    def _act_on_labs(self, action: Callable[[str], Any], name: str) -> None:
         try:
-            self.message.value = f"<p>{html.escape(act(name) or '')}</p>"
+            self.message.value = f"<p>{html.escape(action(name) or '')}</p>"
         except (WorkbenchError, OSError) as error:
             self.message.value = error_html(str(error))
         self.stored.options = self._labs.names()
@@ -151,7 +154,10 @@ def question_html(model: gallery.Model) -> str:
 
 
 def _draw_model(model: gallery.Model, check: Callable[[], None]) -> str:
-    """Run a model of the gallery; return HTML with a picture of its network. ``check()`` raises an error to end it."""
+    """Run a model of the gallery; return HTML with a picture of its network.
+
+    ``check()`` is called repeatedly during the run and raises an error to end it.
+    """
     run = runner.play(model.scenario, engine_for(model.scenario), progress=lambda _: check())
     alt, png = html.escape(model.title, quote=True), base64.b64encode(preview(run, _WIDTH).to_png(scale=1.5)).decode()
     return f"<img class='wb-picture' alt='{alt}' src='data:image/png;base64,{png}'>"

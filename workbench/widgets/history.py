@@ -3,7 +3,7 @@
 Theory of operation
     A state is immutable. A change makes the next state. If the next state would be invalid, ``error`` is set and the
     present state remains. Undo goes back through the list of states. Quick changes of one number, as by a slider, are
-    one step of the list; any other change is a step of its own.
+    undone together; any other change is undone by itself.
 
     A change of the network may remove nodes. The workload at these nodes is left out of runs, but the state keeps it
     until the nodes are back. Settings that refer to such nodes, such as the roots of trees, get nodes that are in the
@@ -87,8 +87,8 @@ class History(traitlets.HasTraits):
     def change(self, **fields: Any) -> bool:
         """Make the next state, a copy of the present state with other ``fields``; return whether it is valid.
 
-        A field is one of the scenario, or ``beside``: a second protocol, for comparison. If the next state would be
-        invalid, the present state remains, and ``error`` gets the reason.
+        ``fields``: fields of the scenario, or ``beside``, the second protocol for comparison. If the next state would
+        be invalid, the present state remains, and ``error`` contains the reason.
         """
         try:
             next_state = _apply_fields(self.state, fields)
@@ -119,13 +119,13 @@ class History(traitlets.HasTraits):
         return bool(self._undone_states)
 
     def undo(self) -> None:
-        """Return to the previous state, if one exists."""
+        """Replace the present state by the previous one, if one exists."""
         if self._past_states:
             self._undone_states.append(self.state)
             self._go_to(self._past_states.pop())
 
     def redo(self) -> None:
-        """Return to the state before the last undo, if one exists."""
+        """Restore the state that the last `undo` replaced; do nothing without undo, or if a change followed it."""
         if self._undone_states:
             self._past_states.append(self.state)
             self._go_to(self._undone_states.pop())
@@ -183,8 +183,8 @@ def _field_value(state: State, name: str) -> Any:
 def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
     """Yield the path of each number in which two values differ, and None for each other difference.
 
-    A path is a tuple such as ("workload", 0, "every_s"), which leads from a field of the state to a number. ``path`` is
-    the path of ``before`` and ``after`` themselves, with which each yielded path begins.
+    A path is a tuple such as ("workload", 0, "every_s"), which leads from a field of the state to a number. ``path``:
+    where ``before`` and ``after`` are in the state; each yielded path begins with it.
     """
     if before is after:
         return
@@ -202,8 +202,7 @@ def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterato
 def _values_inside(value: Any) -> Mapping[Any, Any] | None:
     """Return the values inside ``value`` by their names or indices, or None for a simple value such as a number.
 
-    For a network, these are the arguments of the generator that made it. For a network that no generator made, return
-    None.
+    For a network, these are the arguments of the generator that made the network, or None if no generator did.
     """
     if isinstance(value, nx.Graph):
         return value.graph.get("recipe")

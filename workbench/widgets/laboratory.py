@@ -81,12 +81,14 @@ _open: dict[str, Lab] = {}
 
 @checked
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
-    """Open the lab called ``name`` and return it. A lab of this name that is already open is closed first.
+    """Open the lab with the name ``name`` and return it. A lab of this name that is already open is closed first.
 
-    The lab continues with the scenario that was last composed under this name. It begins with ``scenario`` instead if
-    the stored lab was opened with a different ``scenario``, or if nothing is stored. Without a stored scenario, None
-    means a small example. Outside of a notebook the lab is not visible; a line on standard error then names the
-    commands that open a visible lab.
+    A lab that is stored under this name is restored, with its last composed scenario, if ``scenario`` is None or equals
+    the scenario with which the stored lab was opened. In all other cases the new lab shows ``scenario``, or a small
+    example if ``scenario`` is None.
+
+    Outside of a notebook the lab is not visible; a line on standard error then names the commands that open a visible
+    lab.
     """
     if not isinstance(scenario, Scenario | None):
         raise ScenarioError(
@@ -129,7 +131,7 @@ class Lab(widgets.VBox):
         self._opened_with = opened.hash
         self._history = History(self._store.read(scenario) or State(opened))
         self._is_showing = self._is_closed = False
-        self._saved = SavedOutput()
+        self._saved_output = SavedOutput()
         self._scenario_text = ""  # the scenario of a closed lab
         self._previous_metrics: Any = None
         with shared_style_sheet():
@@ -197,7 +199,10 @@ class Lab(widgets.VBox):
         return f"The lab {name} is open; later changes are stored in {store.path}."
 
     def _save_under(self, name: str) -> str:
-        """Store the present scenario as ``name``, which becomes this lab's name; return a sentence for the user."""
+        """Store the present scenario as ``name``, which becomes this lab's name; return a sentence for the user.
+
+        Raises ScenarioError if another lab is stored under this name, or if the name is not valid.
+        """
         store = Store(name.strip())
         if store.path.exists() and store.path != self._store.path:
             raise ScenarioError(
@@ -209,7 +214,10 @@ class Lab(widgets.VBox):
         return f"This lab is stored in {store.path}; later changes are stored there too."
 
     def _open_dropped(self, name: str, content: bytes) -> None:
-        """Open a file that the user dropped on the lab: a link trace is added to the workload, others are scenarios."""
+        """Open a file that the user dropped on the lab.
+
+        A link trace is added to the workload. Any other file is opened as a scenario.
+        """
         if is_trace(content):
             error = self._workload.take_trace(name, content)
         else:
@@ -239,7 +247,7 @@ class Lab(widgets.VBox):
         self._is_closed = True
         self._resend_timer.cancel()
         self._store.flush()
-        self._saved.flush()
+        self._saved_output.flush()
         self._panel.close()
         self._sweep.stop()
         for panel in (self._why_not, self._selected_node, self._filters, self._players, self._gallery):
@@ -272,7 +280,7 @@ class Lab(widgets.VBox):
         from IPython.display import display
 
         if not self._is_closed:
-            self._saved.display(self.runs)
+            self._saved_output.display(self.runs)
         display(self._repr_mimebundle_(), raw=True)
 
     # Construction
@@ -321,11 +329,11 @@ class Lab(widgets.VBox):
         undo_buttons = widgets.HBox((self._undo, self._redo))
         top_row = widgets.HBox((self._drawer, self._gallery_button, self._panel, undo_buttons, self._beside))
         top_row.add_class("wb-bar")
-        self._left = widgets.Tab(
+        self._form_tabs = widgets.Tab(
             (self._network, self._workload, self._filters, self._protocol, self._radio),
             titles=("Network", "Data", "Filters", "Protocol", "Radio and time"),
         )
-        self._left.add_class("wb-forms")
+        self._form_tabs.add_class("wb-forms")
         self._below = widgets.Tab(
             (self._why_not, self._differences, self._sweep, self._take_away),
             titles=("Why not", "Differences", "Sweep", "Take away"),
@@ -333,13 +341,13 @@ class Lab(widgets.VBox):
         self._below.add_class("wb-below")
         right = widgets.VBox((self._players, self._below))
         right.add_class("wb-looks")
-        self._middle = widgets.HBox((self._left, right))
+        self._middle = widgets.HBox((self._form_tabs, right))
         self._middle.add_class("wb-middle")
         notice = below()
         show_below(notice, error_html(self._store.message))
-        ended = words(_ENDED).add_class("wb-ended")
+        ended_notice = words(_ENDED).add_class("wb-ended")
         super().__init__(
-            (*style_sheets(), ended, top_row, notice, self._gallery, self._question, self._cards, self._middle)
+            (*style_sheets(), ended_notice, top_row, notice, self._gallery, self._question, self._cards, self._middle)
         )
         self.add_class("wb-lab")
 
@@ -448,7 +456,7 @@ class Lab(widgets.VBox):
             self._below.selected_index = self._below.titles.index("Why not" if beside is None else "Differences")
 
     def _toggle_forms(self, change: Any) -> None:
-        """Show or hide the forms on a narrow page. On a wide page they are always visible."""
+        """Show or hide the forms on a narrow page. On a wide page, the forms are always visible."""
         (self._middle.add_class if change.new else self._middle.remove_class)("wb-open")
 
     def _share_selected_nodes(self, nodes: tuple[int, ...]) -> None:
@@ -464,7 +472,7 @@ class Lab(widgets.VBox):
             self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), self._present_s())
 
     def _present_s(self) -> float | None:
-        """Return the time that the player shows in s, rounded to 10 ms, or None before the first run."""
+        """Return the time in s that the player shows, rounded to 10 ms, or None before the first run."""
         time_s = self._players.selection.get("time_s")
         return None if time_s is None else round(time_s, 2)
 
@@ -515,7 +523,7 @@ class Lab(widgets.VBox):
             self._differences.show(*runs)
         else:
             self._differences.show_none()
-        self._saved.update(runs)
+        self._saved_output.update(runs)
 
     def _show_live(self, change: Any) -> None:
         if change.new is not None:
@@ -525,9 +533,10 @@ class Lab(widgets.VBox):
             self._differences.show_live()
 
     def _resend_later(self) -> None:
-        """Send the list of players again, at growing intervals, until a page reports that it shows a player.
+        """Start a timer that sends the list of players to the page again, unless a page already shows a player.
 
-        A page that is still loading misses changes. For example, it keeps a notice that the first player has replaced.
+        A page that is still loading misses changes. For example, it would go on showing "The run appears here when it
+        is finished" instead of the player. Each timer runs longer than the previous one, see `_RESEND_S`.
         """
         if self._is_displayed or self._is_closed or not self._resend_s:
             return

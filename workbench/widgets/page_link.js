@@ -1,7 +1,10 @@
 // The browser's side of PageLink: it opens the scenario in the address, shows links, and takes files that are dropped.
 
-// Return the lab around an element, once it is in the page.
-const labAround = (el) => waitFor(() => el.isConnected && el.closest(".wb-lab"))
+// Return the lab around an element, once it is in the page. A busy machine may take minutes to show a lab.
+async function labAround(el) {
+  await waitFor(() => el.isConnected, Number.POSITIVE_INFINITY)
+  return waitFor(() => el.closest(".wb-lab"))
+}
 
 const playerIn = (lab) => [...lab.querySelectorAll(".wb-player")].map((root) => root.workbenchPlayer).find((one) => one?.picture)
 

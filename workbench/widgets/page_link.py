@@ -21,11 +21,11 @@ from workbench.widgets.style_sheet import read_script
 
 
 class PageLink(LoadedOnce):
-    """A widget that reads the address of the page, and shows a link.
+    """A widget that opens the scenario in the page's address, and shows links to scenarios.
 
-    open_scenario: called with the scenario of the page's address.
-    open_file: called with the name and the content of a file that the user drops on the lab.
-    show_error: called with a sentence if the address is invalid.
+    open_scenario: a function that is called with the scenario in the page's address.
+    open_file: a function that is called with the name and the content of a file that the user drops on the lab.
+    show_error: a function that is called with a sentence if the address is invalid.
     """
 
     script = traitlets.Unicode(browser_file("elements.js") + read_script("page_link.js")).tag(sync=True)

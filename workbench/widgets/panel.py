@@ -22,8 +22,8 @@ def shared(name: str, make: Callable[[], widgets.Widget]) -> widgets.Widget:
     """Return the shared layout or style object called ``name``; the first call makes it with ``make()``.
 
     Callers must not change the object. It stays open when panels are closed. If each widget had a layout and a style
-    of its own, a lab that is opened again in the same cell would send too many messages. Jupyter's server then drops
-    some (``iopub_msg_rate_limit``), and the lab is not drawn.
+    of its own, a lab that is opened again in the same cell would send too many messages. Jupyter's server would then
+    drop some of them (``iopub_msg_rate_limit``), and the lab would not be drawn.
     """
     if name not in _shared or _shared[name].comm is None:
         _shared[name] = make()

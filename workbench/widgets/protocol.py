@@ -1,4 +1,4 @@
-"""A panel for the protocol: a menu of all protocols, a form of its parameters, and presets, which papers used."""
+"""A panel for the protocol: a menu of protocols, a form of its parameters, and presets (settings of papers)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _WIDE = {"width": "24em", "max_width": "100%"}
 class ProtocolForm(Panel):
     """A panel whose ``value`` is a protocol. Each setting is a field; limits of memory are in a collapsed section.
 
-    If the user selects a protocol again in the menu, it has its previous settings. A setting that holds filters is not
-    shown here, because filters have their own panel.
+    If the user selects a protocol again in the menu, the form shows its previous settings. A setting that holds filters
+    is not shown here, because filters have their own panel.
 
     varied: (path of the parameter that the user last selected for a sweep, number of times its button was pressed), or
         ("", 0) before the first selection.
@@ -47,12 +47,12 @@ class ProtocolForm(Panel):
         self.vary = vary_button(lambda: self._fields.values())
         self._description = words()
         self._common_fields, self._memory_fields = widgets.VBox(), widgets.VBox()
-        fold = widgets.Accordion((self._memory_fields,), titles=("Memories and bounds",), selected_index=None)
+        memory_section = widgets.Accordion((self._memory_fields,), titles=("Memories and bounds",), selected_index=None)
         self.choice.observe(self._select_protocol, "value")
         self.presets.observe(self._apply_preset, "value")
         protocol = value or protocol_from_dict({"name": public_names.FIRST_PROTOCOL})
         button_row = widgets.HBox((self.presets, self.why, self.vary), layout={"flex_flow": "row wrap"})
-        children = (self.choice, button_row, self._description, self._common_fields, fold)
+        children = (self.choice, button_row, self._description, self._common_fields, memory_section)
         super().__init__(protocol, children)
 
     @property
@@ -182,9 +182,9 @@ def _holds_filters(parameter: Parameter) -> bool:
 
 
 def _is_left_by_presets(parameter: Parameter, value: Protocol) -> bool:
-    """Return whether a preset leaves a parameter of the protocol ``value`` unchanged.
+    """Return whether presets leave a parameter of the protocol ``value`` unchanged.
 
-    A preset leaves filters unchanged, and settings that refer to nodes of the present network.
+    Presets change neither filters nor settings that refer to nodes of the present network.
     """
     return _holds_filters(parameter) or parameter.name in value.named_nodes()
 

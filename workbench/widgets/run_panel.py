@@ -52,7 +52,7 @@ class RunPanel(widgets.HBox):
     def __init__(self, scenario: Scenario | State | None = None) -> None:
         self.state = State(scenario) if isinstance(scenario, Scenario) else scenario
         self._began_s = 0.0
-        self._patience = threading.Timer(_SILENT_S, self._show_running)
+        self._running_timer = threading.Timer(_SILENT_S, self._show_running)
         self._motes: Any = None
         self._is_on_motes = self._is_stopping = False
         self._runs = Runs(self._show_results, self._show_failure, self._show_progress)
@@ -98,7 +98,7 @@ class RunPanel(widgets.HBox):
 
     @property
     def is_outdated(self) -> bool:
-        """True if newer scenarios than those of ``runs`` wait to be run."""
+        """True if a newer simulation is requested and has not begun yet, or if the panel is closed."""
         return self._runs.is_outdated
 
     def stop(self) -> None:
@@ -110,13 +110,13 @@ class RunPanel(widgets.HBox):
             threading.Thread(target=live_run.stop, daemon=True).start()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until no simulation is in progress; return False on timeout. Do not wait for runs on motes."""
+        """Wait until no simulation is in progress; return False on timeout. Runs on motes are ignored."""
         return self._runs.wait(timeout_s)
 
     def close(self) -> None:
         """End all runs and close the widget."""
         self.stop()
-        self._patience.cancel()
+        self._running_timer.cancel()
         self._runs.close()
         close_all(self)
 
@@ -169,10 +169,10 @@ class RunPanel(widgets.HBox):
         self._began_s = time.monotonic()
         self.busy = True
         self.stop_button.disabled = False
-        self._patience.cancel()
-        self._patience = threading.Timer(_SILENT_S, self._show_running)
-        self._patience.daemon = True
-        self._patience.start()
+        self._running_timer.cancel()
+        self._running_timer = threading.Timer(_SILENT_S, self._show_running)
+        self._running_timer.daemon = True
+        self._running_timer.start()
 
     def _show_running(self) -> None:
         """Show which protocols are running. Called if a run takes long, for example because code is compiled."""
@@ -183,7 +183,7 @@ class RunPanel(widgets.HBox):
             self.show_message(f"running {names} ...")
 
     def _show_end(self) -> None:
-        self._patience.cancel()
+        self._running_timer.cancel()
         self.busy = False
         self.stop_button.disabled = True
         self.bar.layout.visibility = "hidden"
@@ -195,7 +195,7 @@ class RunPanel(widgets.HBox):
 
     def _show_results(self, state: State, runs: tuple[Run, ...]) -> None:
         if state is not self.state:
-            self._count_discarded()
+            self._report_discarded_runs()
             return
         taken_s = time.monotonic() - self._began_s
         self._show_end()
@@ -204,13 +204,13 @@ class RunPanel(widgets.HBox):
 
     def _show_failure(self, state: State, sentence: str) -> None:
         if state is not self.state:
-            self._count_discarded()
+            self._report_discarded_runs()
             return
         self._show_end()
         self.show_message(sentence, is_error=True)
         self.failed += 1
 
-    def _count_discarded(self) -> None:
+    def _report_discarded_runs(self) -> None:
         """Increment ``failed`` after a run whose result is discarded because the lab's state changed meanwhile.
 
         The lab observes ``failed``: after an increment, it completes players that show only a preview of the previous

@@ -26,10 +26,11 @@ class _Superseded(Exception):
 
 
 class Runs:
-    """A thread that runs the scenarios of lab states (`history.State`), one state after the other.
+    """A thread that runs the scenarios of a lab's state (`history.State`) when `request` is called.
 
-    The thread calls ``done(state, runs)`` or ``failed(state, sentence)`` at the end of a run, and
-    ``progress(share)`` during it, with the completed share of the run (0 to 1).
+    The thread calls ``progress(share)`` while the scenarios run, with the completed share (0 to 1), then
+    ``done(state, runs)``, or ``failed(state, sentence)`` after an error. It calls neither if a newer request replaced
+    the state.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Runs:
     ) -> None:
         self._done, self._failed, self._progress = done, failed, progress
         self._condition = threading.Condition()
-        self._requested: State | None = None
+        self._requested_state: State | None = None
         self._is_stopping = self._is_closed = self._is_busy = False
         self._thread: threading.Thread | None = None
 
@@ -49,7 +50,7 @@ class Runs:
         with self._condition:
             if self._is_closed:
                 return
-            self._requested, self._is_stopping = state, False
+            self._requested_state, self._is_stopping = state, False
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve_requests, name="lab", daemon=True)
                 self._thread.start()
@@ -57,33 +58,33 @@ class Runs:
 
     @property
     def is_outdated(self) -> bool:
-        """True if the run in progress is outdated: a newer run was requested, or `close` was called."""
-        return self._requested is not None or self._is_closed
+        """True if a newer run is requested and has not begun yet, or after `close`."""
+        return self._requested_state is not None or self._is_closed
 
     def stop(self) -> None:
-        """End the present run; its result so far is kept."""
+        """End the present run early; its result so far is reported like that of a complete run."""
         self._is_stopping = True
 
     def close(self) -> None:
         """Cancel the present run and end the thread."""
         with self._condition:
-            self._is_closed, self._requested = True, None
+            self._is_closed, self._requested_state = True, None
             self._condition.notify_all()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no run is requested or in progress; return False on timeout."""
         with self._condition:
-            return self._condition.wait_for(lambda: self._requested is None and not self._is_busy, timeout_s)
+            return self._condition.wait_for(lambda: self._requested_state is None and not self._is_busy, timeout_s)
 
     def _serve_requests(self) -> None:
         while True:
             with self._condition:
                 self._is_busy = False
                 self._condition.notify_all()
-                self._condition.wait_for(lambda: self._requested is not None or self._is_closed)
-                if self._is_closed or self._requested is None:
+                self._condition.wait_for(lambda: self._requested_state is not None or self._is_closed)
+                if self._is_closed or self._requested_state is None:
                     return
-                state, self._requested, self._is_busy = self._requested, None, True
+                state, self._requested_state, self._is_busy = self._requested_state, None, True
             self._run_and_report(state)
 
     def _run_and_report(self, state: State) -> None:
@@ -113,7 +114,12 @@ class Runs:
                 self._report(self._failed, state, message)
 
     def _run_all(self, state: State) -> tuple[Run, ...]:
-        """Run the scenarios of a lab's state. If the user stops a run, all of them end at the same simulated time."""
+        """Run the scenarios of a lab's state one after the other, and return their runs.
+
+        If the user stops a run, all runs end at its last simulated time; earlier runs, which are longer, are executed
+        again until that time.
+        Raises _Superseded if a newer run was requested.
+        """
         scenarios = state.scenarios
         scenario_count, duration_s = len(scenarios), scenarios[0].duration_s
         runs: list[Run] = []
@@ -143,8 +149,8 @@ class Runs:
 def engine_for(scenario: Scenario) -> str:
     """Return the engine that can run the scenario without waiting for a compiler: "auto" or "reference".
 
-    "auto" means the fast engine if it supports the scenario, otherwise the reference engine. If the fast engine of the
-    protocol is not compiled yet, start its compilation in the background.
+    "auto" means the fast engine if it supports the scenario, otherwise the reference engine. If the protocol has a fast
+    engine that is not compiled yet, start its compilation in the background and return "reference".
     """
     try:
         if fast.is_warm(scenario.protocol):

@@ -62,7 +62,10 @@ class SavedOutput:
 
 
 def saved_html(runs: Sequence[Any]) -> str:
-    """Return the HTML of a lab: its runs (one, or two that are compared), and how to open the lab."""
+    """Return the HTML of a lab: a player and metrics of each run, and how to open the lab.
+
+    ``runs``: one run, or two runs that are compared. A long run has no player.
+    """
     run_htmls = [_run_html(run) for run in runs]
     return (
         f"{_STYLE}<div class='wb-saved'>{''.join(run_htmls)}<p>Run this cell to open the lab and change it.</p></div>"

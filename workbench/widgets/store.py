@@ -1,4 +1,4 @@
-"""The file of the lab: the scenario is saved when it changes, and restored after a reload, a crash or in a new kernel.
+"""A lab's file: the lab saves its scenario when it changes, and restores it after a reload, a crash or in a new kernel.
 
 The file is JSON. It contains the scenario, the second protocol, and the parts of the workload whose nodes are not in
 the network. It also contains the hash of the scenario with which the lab was opened: a lab that is opened with a
@@ -34,7 +34,10 @@ def stored_names(folder: Path = FOLDER) -> list[str]:
 
 
 class Store:
-    """The file of the lab called ``name``, in the folder ``.workbench`` of the notebook's folder."""
+    """The file in which a lab saves its scenario: ``<name>.json``, where ``name`` is the lab's name.
+
+    ``folder``: the folder of the file, by default ``.workbench`` in the notebook's folder.
+    """
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
         if not isinstance(name, str) or not re.fullmatch(NAME, name):
@@ -43,7 +46,7 @@ class Store:
         self.message = ""  # a sentence for the user about a file that could not be read
         self.opened_with = ""  # hash of the scenario with which the lab in the file was opened, once it is read
         self._timer: threading.Timer | None = None
-        self._pending: tuple[State, str] | None = None
+        self._pending_state: tuple[State, str] | None = None
         self._lock = threading.Lock()
 
     def read(self, opened_with: Scenario | None) -> State | None:
@@ -67,14 +70,14 @@ class Store:
 
     def _rename_file(self, error: Exception) -> None:
         suffixes = itertools.count(1)
-        renamed = next(path for n in suffixes if not (path := self.path.with_suffix(f".kept-{n}.json")).exists())
+        new_path = next(path for n in suffixes if not (path := self.path.with_suffix(f".kept-{n}.json")).exists())
         try:
-            self.path.replace(renamed)
+            self.path.replace(new_path)
         except OSError:
             return
         reason = str(error) if isinstance(error, WorkbenchError) else "it cannot be read"
         self.message = (
-            f"The scenario that was composed here before cannot be shown: {reason}. Its file is now {renamed}."
+            f"The scenario that was composed here before cannot be shown: {reason}. Its file is now {new_path}."
         )
 
     def write(self, state: State, opened_with: str) -> None:
@@ -83,7 +86,7 @@ class Store:
         ``opened_with``: the hash of the scenario with which the lab was opened. Errors of the disk are ignored.
         """
         with self._lock:
-            self._pending = state, opened_with
+            self._pending_state = state, opened_with
             if self._timer is None:
                 self._timer = threading.Timer(_PATIENCE_S, self.flush)
                 self._timer.daemon = True
@@ -97,7 +100,7 @@ class Store:
     def flush(self) -> None:
         """Write the state that waits to be written, if one waits. Errors of the disk are ignored."""
         with self._lock:
-            pending, self._pending, self._timer = self._pending, None, None
+            pending, self._pending_state, self._timer = self._pending_state, None, None
             if pending is not None:
                 try:
                     self._replace_file(*pending)
@@ -126,7 +129,7 @@ def _state_of(values: Any) -> State:
     if values["format"] != FORMAT or values["version"] != 1:
         stored_format = f"{values['format']!r:.40}, version {values['version']!r:.40}"
         raise ScenarioError(
-            f"the file of the lab has the format {stored_format}; this workbench can only read {FORMAT!r}, version 1"
+            f"the lab's file has the format {stored_format}; this workbench can only read {FORMAT!r}, version 1"
         )
     scenario = Scenario.from_json(json.dumps(values["scenario"]))
     beside, items = values["beside"], values.get("composed")

@@ -38,7 +38,10 @@ class StyleSheet(LoadedOnce):
 
 
 def style_sheets() -> tuple[StyleSheet, ...]:
-    """Return (a new style sheet,) to add to the children of a panel, or () inside `shared_style_sheet`."""
+    """Return a tuple of widgets to add to the children of a panel: a new style sheet.
+
+    Inside `shared_style_sheet`, the tuple is empty, because the widget around the panel has a style sheet.
+    """
     if _is_shared:
         return ()
     sheet = StyleSheet()

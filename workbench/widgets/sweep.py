@@ -65,7 +65,7 @@ class SweepPanel(Panel):
     def __init__(self, value: Scenario) -> None:
         self.table: SweepTable | None = None
         # (the choices, their sweep, {number of a point: its finished row}), or None before the first sweep
-        self._current: Any = None
+        self._current_sweep: Any = None
         self._drawn_s = 0.0
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -163,7 +163,7 @@ class SweepPanel(Panel):
             self._update_table()
             finished_count = 0 if self.table is None else len(self.table)
             self._show_message(
-                f"Stopped: {finished_count} of {len(self._current[1])} points are kept; press Sweep to continue."
+                f"Stopped: {finished_count} of {len(self._current_sweep[1])} points are kept; press Sweep to continue."
             )
         except (WorkbenchError, OSError) as error:
             self._show_message(str(error), is_error=True)
@@ -177,15 +177,15 @@ class SweepPanel(Panel):
 
     def _run_sweep(self, choice: _Choices, runner: Any) -> None:
         """Run the sweep that the user chose (``choice``), or continue the previous sweep if its choices are equal."""
-        if self._current is None or self._current[0] != choice:
+        if self._current_sweep is None or self._current_sweep[0] != choice:
             swept_values: dict[str, Any] = {choice.path: list(choice.values)}
             if choice.path != "seed":
                 swept_values["seed"] = range(choice.scenario.seed, choice.scenario.seed + choice.repetitions)
             # The user should not wait for a compiler; a cluster's workers have their own machine code.
             engine = engine_for(choice.scenario) if isinstance(runner, LocalRunner) else "auto"
             sweep = Sweep(choice.scenario, swept_values, engine)
-            self._current, self.table = (choice, sweep, {}), None
-        sweep = self._current[1]
+            self._current_sweep, self.table = (choice, sweep, {}), None
+        sweep = self._current_sweep[1]
         self.table = sweep.run(
             runner=_ReportingRunner(runner, self._stop.is_set, self._show_progress), progress=False, retry=True
         )
@@ -200,7 +200,7 @@ class SweepPanel(Panel):
 
     def _show_progress(self, rows: list[Row]) -> None:
         """Add new results (``rows``) and show the progress; redraw the chart unless it was drawn a moment ago."""
-        _, sweep, finished_rows = self._current
+        _, sweep, finished_rows = self._current_sweep
         finished_rows.update((row.number, row) for row in rows)
         self.bar.value = len(finished_rows) / len(sweep)
         self._show_message(f"{len(finished_rows)} of {len(sweep)} points")
@@ -211,16 +211,16 @@ class SweepPanel(Panel):
 
     def _update_table(self) -> None:
         """Set ``table`` to a `SweepTable` of the finished points (runs). If no point is finished, do nothing."""
-        if self._current is None or not self._current[2]:
+        if self._current_sweep is None or not self._current_sweep[2]:
             return
-        _, sweep, finished_rows = self._current
+        _, sweep, finished_rows = self._current_sweep
         self.table = SweepTable(sweep.plan, [finished_rows[number] for number in sorted(finished_rows)])
 
     def _draw_chart(self) -> None:
         if self.table is None or not len(self.table):
             return
         try:
-            self._show_chart(plot(self.table, self._current[0].path, self.metric.value))
+            self._show_chart(plot(self.table, self._current_sweep[0].path, self.metric.value))
         except WorkbenchError as error:
             self._chart.children = (words(status_html(str(error))),)
         own_metrics = tuple(name for name in self.table.metrics if name not in self.metric.options)
@@ -255,7 +255,7 @@ class _ReportingRunner:
         """Run points (scenarios) of a sweep's plan; yield their results as they arrive, one `Row` for each point.
 
         numbers: indices of the points to run.
-        report_progress: not used; the progress is reported by rows.
+        report_progress: not used; the function ``report`` of the constructor gets each list of rows instead.
         Raises _Stopped if the user has stopped the sweep.
         """
         for rows in self._runner.run(plan, numbers, self._raise_if_stopped):
@@ -286,7 +286,10 @@ def table_of(scenario: Scenario) -> dict[str, Parameter]:
 
 
 def propose_values(path: str, parameter: Parameter, scenario: Scenario) -> list[Any]:
-    """Return values of a parameter for a sweep: all choices, or a few numbers over its usual range."""
+    """Return values of a parameter for a sweep: all choices, or a few numbers over its usual range.
+
+    ``path``: the parameter's path, as in `table_of`. Seeds begin at that of ``scenario``.
+    """
     if isinstance(parameter.minimum, tuple):
         return list(parameter.minimum)
     if isinstance(parameter.default, bool):

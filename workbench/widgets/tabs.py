@@ -46,7 +46,10 @@ def tab_asked_for(query: str) -> str:
 
 
 def begin(tab: str, folder: Path = FOLDER) -> None:
-    """Start a new tab with the scenario that was composed last in any tab, and delete the files of the oldest tabs."""
+    """Copy the file of the tab that was changed last to that of the new tab ``tab``; delete files of the oldest tabs.
+
+    So a new tab begins with the scenario that was composed last. ``folder``: where labs are stored.
+    """
     tab_files = sorted(folder.glob(f"{_PREFIX}????????.json"), key=lambda path: path.stat().st_mtime)
     if tab_files:
         shutil.copyfile(tab_files[-1], folder / f"{_PREFIX}{tab}.json")

@@ -37,8 +37,9 @@ _KINDS: dict[str, tuple[str, str]] = {
 class TakeAway(widgets.VBox):
     """Buttons that save the present run in a file of each format, or as lines of Python.
 
-    ``run()`` returns the present run, or None before the first run. ``time_s()`` returns the time at which figures show
-    the network; None means the end of the run. ``page_link`` shows links to the scenario; None: without a button.
+    ``run()`` returns the present run, or None before the first run. ``time_s()`` returns the time at which figures
+    show the network; None means the end of the run. ``page_link`` shows links to the scenario; if it is None, the
+    panel has no button for a link.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class TakeAway(widgets.VBox):
         insert_cell(python_text)
 
     def offer_link(self) -> None:
-        """Show a link to the present scenario and moment; if the scenario is too large for a link, an error."""
+        """Show a link to the present scenario and moment, or an error if the scenario is too large for a link."""
         run = self._run()
         if run is None or self._page_link is None:
             self._show_message("Run the scenario first; then there is a link to it.")

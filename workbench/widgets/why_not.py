@@ -1,4 +1,4 @@
-"""A panel that explains why readings did not reach their subscribers, and where each of them was lost."""
+"""A panel that explains why readings did not reach their subscribers, and where each missing reading was lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_SHOWN = 30  # readings that did not arrive
 
 
 class WhyNot(widgets.VBox):
-    """An explanation of the missing readings of a run, with a line for each, the last published first.
+    """A panel with an explanation of a run's missing readings, and a line about each, the last published first.
 
     The text is computed in a background thread, only while the panel is visible (``is_seen``). `wait` waits
     until the text is complete.
@@ -52,7 +52,7 @@ class WhyNot(widgets.VBox):
         self._deferred.cancel()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait for the text; return False on timeout."""
+        """Wait until the explanation is complete; return False on timeout."""
         return self._deferred.wait(timeout_s)
 
     def _show_explanation(self, runs: tuple[Any, ...], check: Callable[[], None]) -> None:

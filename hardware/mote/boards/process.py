@@ -1,9 +1,9 @@
 """A mote that is a process of this machine: Python, or MicroPython's port for Unix. For trials and tests.
 
-Its line is a TCP port on loopback (host link as everywhere), which hosts share as they would share a wire: the mote
-hears each of them, and they all hear the mote. Its radio is UDP broadcasts on loopback. Its arguments are the port of
-the line (0: any; it prints the number) and how often it began before. MicroPython cannot report the number of a port,
-so there the port has to be given.
+Its line is a TCP port on loopback, which carries the host link. Hosts share the port as they would share a wire: the
+mote receives the messages of every host, and every host receives the mote's. Its radio sends UDP broadcasts on
+loopback. Arguments of the program: the port of the line, and the number of earlier starts. With port 0 the program
+chooses a port and prints its number. MicroPython cannot report the number, so there the port must be given.
 """
 
 import gc
@@ -43,7 +43,7 @@ def memory():
 
 
 def write(data):
-    """Send bytes to all connected hosts; without a host they are lost, as on any line."""
+    """Send bytes to all connected hosts; they are lost if no host is connected, as on a serial line."""
     for connection in list(_line):
         rest = data
         try:
@@ -54,7 +54,10 @@ def write(data):
 
 
 def make_radio(mote, address, settings):
-    """Return a UDP radio; if link qualities are to be learned, one that sends beacons."""
+    """Return the UDP radio of a node with this address; ``settings`` are the radio's settings of the run.
+
+    If ``link_quality`` in the settings is "learned", the radio also sends beacons.
+    """
     from radio_udp import UdpRadio
 
     radio = UdpRadio(address, settings, mote.random)
@@ -99,7 +102,7 @@ def run(mote):
 
 
 def _readable(sockets, wait_us):
-    """Wait at most `wait_us` for data; return the sockets that have some."""
+    """Wait at most ``wait_us`` until a socket has data; return the sockets that have data."""
     if hasattr(select, "select"):
         return select.select(sockets, [], [], wait_us / 1e6)[0]
     poller = select.poll()  # MicroPython has no select, and Python on Windows no poll.

@@ -1,8 +1,9 @@
-"""A virtual mote: MicroPython in a thread of the rack (hardware/virtual), its line a TCP port on loopback.
+"""A virtual mote: MicroPython in a thread of the rack (hardware/virtual); its line is a TCP port on loopback.
 
-The module ``virtual`` is the thread's JavaScript (hardware/virtual/mote.mjs). Bytes pass to it as hex and times as
-floats: other objects leave proxies behind, and whole numbers are cut to 32 bits on the way. It has no radio of its own:
-frames go over the host link to the host, which simulates the channel. Its clock may run faster than real time.
+The module ``virtual`` is JavaScript of this thread (hardware/virtual/mote.mjs). Bytes are passed between Python and
+JavaScript as hex digits, and times as floats: other objects would leave proxies behind, and integers would be cut to 32
+bits. The mote has no radio of its own: frames go over the host link to the host, which simulates the channel. The
+mote's clock may run faster than real time.
 """
 
 import gc
@@ -23,17 +24,20 @@ def boots():
 
 
 def now_us():
-    """Return the µs since this start, of a monotonic clock."""
+    """Return the time since the mote's last start in µs, from a monotonic clock."""
     return int(_now_us())
 
 
 def memory():
-    """Return (bytes allocated, bytes free) of the heap, with garbage: it is collected only when no Python runs."""
+    """Return (bytes allocated, bytes free) of the heap; the allocated bytes include garbage.
+
+    Garbage is collected only when no Python code runs.
+    """
     return gc.mem_alloc(), gc.mem_free()
 
 
 def write(data):
-    """Send bytes to the hosts on the line; without a host they are lost, as on any line."""
+    """Send bytes to the hosts on the line; they are lost if no host is connected, as on a serial line."""
     _send(hexlify(data).decode())
 
 
@@ -49,7 +53,10 @@ def reset():
 
 
 def run(mote):
-    """Register the functions to call for received bytes and after a time, and return."""
+    """Register two functions in JavaScript, one for received bytes and one for the mote's next step, and return.
+
+    JavaScript calls the functions whenever bytes arrive or a step is due.
+    """
 
     def feed(text):
         mote.feed(unhexlify(text))

@@ -1,6 +1,6 @@
 """A decoder step by step, for teaching: each packet, and the decoding matrix before and after it, with coefficients.
 
-    decoding_matrices(run, nodes)    the matrices of nodes of a run after each of their innovative packets
+    decoding_matrices(run, nodes)    the matrices of some nodes of a run, after each innovative packet
 
     steps = decoding_steps(3, 257, {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9])})
     steps[0].is_innovative, steps[0].pivot
@@ -108,9 +108,9 @@ def empty_rows(count: int, columns: int) -> list[list[Cell]]:
 
 
 def matrix_cells(generation_size: int, pivots: Sequence[int]) -> list[list[str]]:
-    """Return the cells of a matrix in reduced row echelon form, as far as its pivots determine them.
+    """Return the cells of a matrix in reduced row echelon form of which only the ``pivots`` are known.
 
-    A cell is "1", "0", or "" for an unknown coefficient.
+    A cell is "1" or "0" if the pivots determine it, else "".
     """
     others = set(pivots)
     return [
@@ -311,7 +311,7 @@ def _matrix(drawing: Drawing, x: float, y: float, size: int, pivots: Sequence[in
 
 
 def _innovative_packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return for each innovative packet of a node its time and all pivots up to then, in order of arrival."""
+    """Return [(time in µs, pivots up to then), ...] for the innovative packets of a node, all in order of arrival."""
     columns = of_event(Columns(trace), spread.event)
     rows = columns.where(event="innovative")
     rows = rows[columns["node"][rows] == node]

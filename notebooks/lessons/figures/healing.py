@@ -5,9 +5,9 @@
     healing_table(runs, intervals_s)         the healing times of several runs
     arrival_rows(runs, faults_s)             a row for each run: a mark for each reading, arrived or lost
     frames_per_reading(matrix),
-    charge_per_reading(matrix)               frames and charge for a delivered reading, by protocol and fault
+    charge_per_reading(matrix)               frames and charge per delivered reading, by protocol and fault
     reasons(matrix, cells)                   why readings were lost, as wrapped text
-    trade_off(matrix, fault)                 readings that a fault costs, against frames for a reading without the fault
+    trade_off(matrix, fault)                 readings lost in a fault, against frames per reading without a fault
 
 Theory of operation
     A *gap* is a series of at least `GAP` successive readings that were all lost. A frame that is lost in a collision
@@ -58,9 +58,9 @@ def readings(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 
 def healing_s(run: Run, from_s: float, until_s: float | None = None) -> float:
-    """Return the time in s from ``from_s`` to the end of the last gap; the readings up to ``until_s`` count.
+    """Return the time in s from ``from_s`` to the end of the last gap, as the docstring of this module defines it.
 
-    The docstring of this module defines a gap.
+    Only readings published before ``until_s`` count (None: all until the end of the run).
     """
     published_s, has_arrived = readings(run)
     is_in = (published_s >= from_s) & (published_s < (math.inf if until_s is None else until_s))
@@ -143,14 +143,14 @@ def charge_per_reading(matrix: FaultMatrix) -> pd.DataFrame:
 
 
 def _per_reading(matrix: FaultMatrix, metric: str) -> pd.DataFrame:
-    """Return the sum of a metric over all seeds, divided by the number of delivered readings."""
+    """Return a metric's sum over all seeds, divided by the readings delivered: rows are protocols, columns faults."""
     totals = matrix.runs.to_pandas().groupby(["protocol", "workload"], sort=False)[[metric, "delivered"]].sum()
     per_reading = (totals[metric] / totals["delivered"]).unstack("workload").loc[matrix.protocols, matrix.faults]
     return per_reading.rename_axis(index=None, columns=None)
 
 
 def reasons(matrix: FaultMatrix, cells: Iterable[tuple[str, str]]) -> str:
-    """Return the most frequent reason for lost readings after the fault, as text, for each (fault, protocol)."""
+    """Return a text with the most frequent reason for readings lost after the fault, for each (fault, protocol)."""
     paragraphs = []
     for fault, protocol in cells:
         sentences = matrix.why(fault, protocol, most=1) or ["no reading was lost after the fault"]
@@ -160,10 +160,10 @@ def reasons(matrix: FaultMatrix, cells: Iterable[tuple[str, str]]) -> str:
 
 
 def trade_off(matrix: FaultMatrix, fault: str) -> Chart:
-    """Draw the share of readings lost during ``fault`` against the frames for a reading without a fault.
+    """Draw the share of readings lost during ``fault`` against the frames per reading without a fault.
 
-    The names of the matrix's protocols are ``NAME VALUE``, such as "Diffusion 30 s". Protocols with the same NAME are a
-    line.
+    The matrix's protocols have names of two parts, ``NAME VALUE``, such as "Diffusion 30 s". A line joins the protocols
+    with the same NAME.
     """
     frames = frames_per_reading(matrix)["none"]
     points: dict[str, list[tuple[float, float, str]]] = {}

@@ -1,11 +1,11 @@
 """The mapping of TinyMQ's queries and events to strings, step by step, for teaching.
 
-    mapping_table(protocol, text)                      each dimension: bounds, h of them, the cells as bits
-    mapping_strings(protocol, text)                    SK of a query or EK of an event, as strings
+    mapping_table(protocol, text)                      for each dimension the bounds, their cells, and the cells as bits
+    mapping_strings(protocol, text)                    the strings of a query (SK in the paper) or of an event (EK)
     mapping_drawing(protocol, query, event=None)       the plane of two dimensions, each cell with its string
 
-A text with IS attributes is an event, any other text a query. `workbench.protocols.tinymq.mapping` computes the
-results.
+The range of a dimension is cut into cells; h(v) is the number of the cell that contains the value v. A text with IS
+attributes is an event, any other text a query. `workbench.protocols.tinymq.mapping` computes the results.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def _box(protocol: Any, text: str) -> tuple[tuple[tuple[int, int], ...], tuple[A
 def mapping_table(protocol: Any, text: str) -> pd.DataFrame:
     """Tabulate the mapping of a query or an event, a row for each dimension.
 
-    Columns: dimension, range, bits, from, to, h(from), h(to), cells. ``from`` and ``to`` are the bounds in the text; a
-    bound that the text leaves out is that of the dimension's range.
+    Columns: dimension, range, bits, from, to, h(from), h(to), cells. ``from`` and ``to`` are the bounds in the text. If
+    the text has no bound, that of the dimension's range is used. ``h`` is the number of a value's cell.
     """
     import pandas as pd
 
@@ -141,7 +141,7 @@ def mapping_drawing(protocol: Any, query: str, event: str | None = None, width: 
 
 
 class _Plane:
-    """The conversion of values to positions in the drawing: the first dimension upwards, the second to the right."""
+    """The conversion of values to positions in a drawing: the first dimension is vertical, the second horizontal."""
 
     def __init__(self, left: float, top: float, wide: float, high: float, dimensions: list[Dimension]) -> None:
         self.left, self.top, self.wide, self.high, self.dimensions = left, top, wide, high, dimensions

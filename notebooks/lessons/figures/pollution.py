@@ -34,9 +34,10 @@ def spoiled_by_distance(run: Any, hostile: int) -> dict[int, float]:
 
 @carries_record
 def pollution_chart(runs: Mapping[str, Sequence[Any]], hostile: int) -> Drawing:
-    """Chart the share of nodes that dropped corrupt packets by distance from the hostile node, a line for each name.
+    """Chart the share of nodes that dropped corrupt packets against the distance from the hostile node.
 
-    A line shows the mean over the runs of its name. Raises ParameterError for a name without runs.
+    ``runs`` is {name of a line: runs}; a line shows the mean over its runs. Raises ParameterError for a name without
+    runs.
     """
     series = []
     for name, runs_of_name in runs.items():

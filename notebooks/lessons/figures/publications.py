@@ -1,7 +1,7 @@
 """The path of a publication, drawn over the mesh. `workbench.protocols.dps.views.paths` reads it from the trace.
 
 publication_drawing(run, which)         the hops as arrows over the mesh
-publication_slides(run, which)          the same hop by hop, with a slider
+publication_slides(run, which)          a slider over drawings of the path after each hop
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_SLIDES = 60
 
 @carries_record
 def publication_drawing(run: Any, which: int = 0, width: int = WIDTH) -> Drawing:
-    """Draw the path as arrows over the mesh; each node is labelled with the number of the hop that reached it.
+    """Draw the path of a publication as arrows over the mesh; a node's label is the number of the hop that reached it.
 
     The mesh is drawn as it was at the end of the path. Arguments and errors are those of `publication_path`.
     """
@@ -46,7 +46,7 @@ def publication_slides(run: Any, which: int = 0, width: int = WIDTH) -> Stepper:
 
 
 def _draw_steps(run: Any, path: Path, steps: Sequence[int], width: int) -> list[Drawing]:
-    """Draw the path once for each number of hops in ``steps``."""
+    """Return a drawing of the path's first hops for each number of hops in ``steps``."""
     view = see(run)
     own = path_layer(steps_of(Columns(run.trace), [path.publication]), view.duration_us)
     view = replace(view, layers=(*(layer for layer in view.layers if layer.name != PUBLICATIONS), own))

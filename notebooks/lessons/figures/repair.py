@@ -1,6 +1,6 @@
 """Repair over time: the number of nodes without a key or with a new key after a failure, and the samples delivered.
 
-    arrivals(run)                        for each expected sample: when it was published, and whether it was delivered
+    arrivals(run)                        the expected samples: when each was published, and whether it was delivered
     repair_chart(run, from_s, until_s)   node counts and shares of delivered samples in one figure over time
 
 Theory of operation
@@ -111,7 +111,7 @@ def repair_chart(
 
 
 def _counts(steps: dict[str, np.ndarray], from_s: float, end_s: float) -> list[Series]:
-    """Return the counts as step functions: two points at each change, so that no line is slanted."""
+    """Return the node counts as series of points, two at each change, so that lines are horizontal or vertical."""
     times_s = steps["time_us"] / 1e6
     first = max(int(np.searchsorted(times_s, from_s, "right")) - 1, 0)
     last = int(np.searchsorted(times_s, end_s, "right"))

@@ -3,7 +3,7 @@
     topic_bits(topic, ...)                 the items of a topic, and the bit positions of each, as a table
     bits_drawing({name: vector})           short bit vectors as rows of cells, one below the other
     routing_steps(topic, subscriptions)    a `Decision`: displayed as a drawing, with a table of its steps
-    topic_explorer(...)                    the same as a widget with fields for the topics, the length and the hashes
+    topic_explorer(...)                    a widget that shows a `Decision`, with fields for topics, length and hashes
 
 A neighbor announces two bit vectors for a link: `interests`, the union of the filters of all subscriptions behind the
 link, and `needs`, the bits that all their fuzzy hashes have in common. A node forwards a publication over the link in
@@ -143,7 +143,7 @@ class Decision:
         )
         if not self.common.bits:
             why = "filter and interests have no bit in common"
-        end = f"wanted by {', '.join(self.wanted)}" if self.wanted else "and nobody there wants it"
+        end = f"wanted by {', '.join(self.wanted)}" if self.wanted else "and no subscriber there wants it"
         if self.is_false_positive:
             end += ": a false positive"
         return f"{'It goes over the link' if self.is_forwarded else 'It does not go over the link'}: {why}; {end}."
@@ -231,9 +231,9 @@ def topic_explorer(
     filter_bits: int = LENGTH,
     hashes: int = HASHES,
 ) -> Explorer:
-    """Return a widget with fields for a topic, subscriptions (separated by blanks), length and hashes.
+    """Return a widget with fields for a topic, subscriptions, filter length and number of hashes.
 
-    The widget shows the decision below the fields.
+    Subscriptions are separated by blanks. The widget shows the routing decision below the fields.
     """
     import ipywidgets
 

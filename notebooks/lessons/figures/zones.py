@@ -1,11 +1,12 @@
-"""The key space at a time, as static figures: a bar for each tree cut into zones, or a rectangle for two dimensions.
+"""The key space of TinyMQ at one time, as static figures.
 
-    zones_drawing(run, time_s=None)      per tree a bar of all strings: whose zone they are, which queries lie on them
-    plane_drawing(run, time_s=None)      the same for two dimensions: zones as rectangles, queries as frames
+    zones_drawing(run, time_s=None)      for each tree a bar of all strings, divided into zones; queries above it
+    plane_drawing(run, time_s=None)      for each tree a plane of two dimensions: zones as rectangles, queries as frames
 
-Both are drawn from `zones.zone_table`. A zone has its tree's color, the lighter the deeper its node. Up to
-``MOST_QUERIES`` queries get a line of their own above the bar; of more, the number that lies on each string is shaded.
-In a plane the first ``MOST_QUERIES`` are drawn, and the legend says how many more there are.
+Both are drawn from `zone_table` (`workbench.protocols.tinymq.views.zones`). A zone has the color of its tree; it is
+lighter if its node is deeper in the tree. Up to ``MOST_QUERIES`` queries are drawn as lines above the bar, each over
+its strings. If there are more queries, shading shows how many of them cover each string. In a plane, only the first
+``MOST_QUERIES`` are drawn, and the legend has the number of the others.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ Query = tuple[int, int]  # sink, number
 
 
 class _Moment:
-    """The key space of a run at a time."""
+    """The key space of a run at one time; ``caller`` is the function's name for error messages."""
 
-    def __init__(self, run: Any, time_s: float | None, what: str) -> None:
-        self.time_us = time_us_of(run, time_s, what)
+    def __init__(self, run: Any, time_s: float | None, caller: str) -> None:
+        self.time_us = time_us_of(run, time_s, caller)
         self.mapping: Mapping = protocol_of(run).mapping
         self.seen: Overlay = overlay_of(run)
         zones = zone_table(self.seen)
@@ -65,7 +66,7 @@ class _Moment:
         ]
         entries.append(("box", depth_colour(0, 4), "lighter: deeper in the tree"))
         if self._has_gaps():
-            entries.append(("box", UNSTORED, "nobody's at this time"))
+            entries.append(("box", UNSTORED, "in no zone at this time"))
         return entries
 
     def _has_gaps(self) -> bool:
@@ -148,7 +149,7 @@ def _lanes(drawing: Drawing, now: _Moment, tree: int, left: float, scale: float,
 
 
 def queries_on_strings(boxes: Sequence[BoxSpan], key_bits: int) -> list[tuple[int, int, int]]:
-    """Return (first string, string after the last, number of queries on each string) for the whole key space."""
+    """Return intervals of strings [first, end) that cover the key space, each as (first, end, number of queries)."""
     changes = Counter({0: 0, 1 << key_bits: 0})
     for box in boxes:
         changes[box.low] += 1
@@ -161,7 +162,7 @@ def queries_on_strings(boxes: Sequence[BoxSpan], key_bits: int) -> list[tuple[in
 def _shade(
     drawing: Drawing, runs: Sequence[tuple[int, int, int]], left: float, scale: float, top: float, high: float
 ) -> None:
-    """Draw sequences of strings as rectangles; darker means more queries."""
+    """Draw intervals of strings, (first, end, number of queries), as rectangles; darker means more queries."""
     most = max(1, *(count for _, _, count in runs))
     for start, end, count in runs:
         fill = load_colour(count / most) if count else palette.BACKGROUND
@@ -169,7 +170,7 @@ def _shade(
 
 
 def _ticks(drawing: Drawing, key_bits: int, left: float, scale: float, y: float) -> None:
-    """Label the first string of each sixteenth, eighth, quarter or half, whichever fits."""
+    """Label the first string of each sixteenth of the key space; of each eighth, quarter or half if space is short."""
     size = SMALL - 1
     room = 1.06 * text_width(first_bits(0, key_bits), size) + 8
     count = MOST_TICKS
@@ -196,7 +197,7 @@ def first_bits(string: int, key_bits: int) -> str:
 def plane_drawing(run: Any, time_s: float | None = None, width: int = WIDTH) -> Drawing:
     """Draw the plane of two dimensions for each tree, divided into zones, with the stored queries as frames.
 
-    Raises ParameterError unless the protocol's ``dimensions`` are two, and as `zones_drawing`.
+    Raises ParameterError unless the protocol has two ``dimensions``, and in the cases that `zones_drawing` names.
     """
     now = _Moment(run, time_s, "plane_drawing")
     dimensions = now.mapping.dimensions
@@ -240,13 +241,13 @@ def _plane(drawing: Drawing, now: _Moment, tree: int, left: float, top: float, s
         if span.tree != tree:
             continue
         fill = depth_colour(tree, span.depth)
-        found = blocks(span.low, span.high, (first.bits, second.bits))
-        for row, column, tall, across in found:
+        rectangles = blocks(span.low, span.high, (first.bits, second.bits))
+        for row, column, tall, across in rectangles:
             # Rows count from below, as an axis does.
             x, y = left + wide * column, top + side - high * (row + tall)
             drawing.frame(x, y, wide * across, high * tall, fill=fill, stroke=palette.BACKGROUND, width=1)
         # In a corner, where no query's frame runs through it.
-        row, column, tall, across = max(found, key=lambda block: block[2] * block[3])
+        row, column, tall, across = max(rectangles, key=lambda block: block[2] * block[3])
         x, y = left + wide * column, top + side - high * (row + tall)
         if text_width(str(span.node), SMALL) + 12 < wide * across and high * tall > SMALL + 8:
             names.append((x + 7, y + 7 + 0.8 * SMALL, str(span.node), fill))

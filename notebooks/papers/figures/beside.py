@@ -48,7 +48,8 @@ def beside_table(runs: Mapping[str, Any]) -> pd.DataFrame:
 def beside_chart(table: Any, title: str = "Bytes sent for one workload", width: int = 720) -> Drawing:
     """Chart the bytes sent, a bar for each run; ``table`` is {name: run} or a `beside_table`.
 
-    Given runs, the drawing carries their record. Raises ParameterError for an empty table.
+    If ``table`` has runs, the drawing stores their record (scenario and digests). Raises ParameterError for an empty
+    table.
     """
     if isinstance(table, Mapping):
         table = beside_table(table)

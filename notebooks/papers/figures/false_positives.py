@@ -78,11 +78,11 @@ def false_positive_table(
 ) -> pd.DataFrame:
     """Tabulate the shares of publications that are false positives, measured and by theory.
 
-    ``subscriptions``: numbers of subscriptions behind each of the ``links``; 1 is a filter alone. ``wildcard``: whether
-    subscriptions have the form "s/+/t", with two filter items, or are complete topics. Columns: filter_bits, hashes,
-    subscriptions, measured, error (standard error of the mean over filters or links), theory (for one filter, NaN for
-    links), publications, filters (number of filters or links). Raises ParameterError for lengths or hash counts that
-    DPS does not support, and for empty sequences or numbers below 1.
+    ``subscriptions``: numbers of subscriptions behind each of the ``links``; 1 tests a single filter. ``wildcard``:
+    whether subscriptions have the form "s/+/t", with two filter items, or are complete topics. Columns: filter_bits,
+    hashes, subscriptions, measured, error (standard error of the mean over filters or links), theory (for one filter,
+    NaN for links), publications, filters (number of filters or links). Raises ParameterError for lengths or hash counts
+    that DPS does not support, and for empty sequences or numbers below 1.
     """
     import pandas as pd
 
@@ -121,7 +121,7 @@ def _summarize(is_hit: np.ndarray) -> dict[str, Any]:
 
 
 def _topic(side: str, seed: int, number: int) -> str:
-    """Return a topic of three levels. Topics of different sides share no item; SHA-256 makes their bits random."""
+    """Return a topic of three levels. Topics with another ``side``, ``seed`` or ``number`` have no item in common."""
     return "/".join(f"{side}-{seed}-{number}-{level}" for level in range(LEVELS))
 
 
@@ -131,7 +131,10 @@ def _subscription(topic: str, wildcard: bool) -> str:
 
 
 def _test_links(sent: np.ndarray, filters: np.ndarray, behind: int) -> np.ndarray:
-    """Return a Boolean array (publications, links): whether each link with ``behind`` subscriptions is used."""
+    """Return a Boolean array (publications, links): whether each publication is forwarded over each link.
+
+    ``sent`` has the publications' filters, ``filters`` those of the subscriptions; each link has ``behind`` of them.
+    """
     from workbench.protocols.dps.bloom import arrays as bloom_arrays
 
     links = len(filters) // behind
@@ -141,7 +144,7 @@ def _test_links(sent: np.ndarray, filters: np.ndarray, behind: int) -> np.ndarra
 
 
 def expected(length: int, hashes: int, items: int = 1) -> float:
-    """Return the probability that one filter of a three-level topic accepts a subscription of ``items`` items."""
+    """Return the probability that a three-level topic's filter accepts a random subscription with ``items`` items."""
     BitVector(length)  # raises ParameterError for an invalid length
     n = len(publication_items("/".join("abc")))
     p = 1 - (1 - 1 / length) ** (hashes * n)

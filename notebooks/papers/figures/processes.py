@@ -96,7 +96,7 @@ def mesh_of_state(state: Mapping[int, Any], filter_bits: int) -> Mesh:
 
 
 def outcome_table(outcomes: Mapping[str, Any]) -> pd.DataFrame:
-    """Tabulate the outcomes of publications, a row for each.
+    """Tabulate the outcomes of publications, a row for each publication.
 
     Columns: wanted (number of subscribers), answered (number of acknowledgements), missing (nodes that have not
     acknowledged), fastest_ms and slowest_ms (times of the acknowledgements).
@@ -107,7 +107,7 @@ def outcome_table(outcomes: Mapping[str, Any]) -> pd.DataFrame:
         name: {
             "wanted": len(outcome.wanted),
             "answered": len(outcome.answers),
-            "missing": ", ".join(map(str, outcome.missing)) or "nobody",
+            "missing": ", ".join(map(str, outcome.missing)) or "none",
             "fastest_ms": min(outcome.answers.values(), default=float("nan")),
             "slowest_ms": max(outcome.answers.values(), default=float("nan")),
         }

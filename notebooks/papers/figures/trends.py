@@ -2,7 +2,7 @@
 
     trees_chart(table, y)            means over networks in 95 % confidence bands, a line for each value of ``by``
     trend_table(table, metrics)      change of each metric from the fewest trees to the most, paired by network
-    trend_sentences(trends)          the same in words
+    trend_sentences(trends)          the rows of a trend table as sentences
     printed_losses(table)            shares of matching events that are lost, and of event copies that run in circles
 
 A table is the result of a sweep over "protocol.roots" as {"1": (0,), "4": (0, 1, 2, 3), ...}: the labels are the
@@ -80,9 +80,10 @@ def trees_chart(
 def trend_table(table: Any, metrics: Sequence[str], by: str | None = None, only: Only = None) -> pd.DataFrame:
     """Tabulate the change of each metric from the fewest trees to the most, for each value of ``by``.
 
-    Columns: metric, by (if given), from_trees, to_trees, fewest and most (means at these two numbers), change (mean
-    difference), low and high (its interval), networks, lower (number of networks in which the metric falls), verdict
-    ("falls", "rises" or "open"). Networks without both values are left out.
+    A row has the columns metric, by (if given), from_trees and to_trees. The columns fewest and most are the means at
+    these two numbers of trees. The column change is the mean difference, and low and high are its 95 % interval. The
+    column networks is the number of networks, and lower the number of those in which the metric falls. The column
+    verdict is "falls", "rises" or "open". Networks without both values are left out.
     """
     import pandas as pd
 
@@ -155,11 +156,13 @@ def _frame(table: Any, only: Only, columns: Sequence[str]) -> pd.DataFrame:
     frame = pd.concat([sweep.to_pandas() for sweep in _tables(table)], ignore_index=True)
     for column in (ROOTS, *columns, *(only or {})):
         if column not in frame:
-            raise ParameterError(f"the sweep has no {column}; it has {', '.join(map(str, frame.columns))}")
+            raise ParameterError(
+                f"the sweep has no column {column!r}; its columns are {', '.join(map(str, frame.columns))}"
+            )
     for column, value in (only or {}).items():
         frame = frame[frame[column] == value]
     if frame.empty:
-        raise ParameterError(f"no row of the sweep has the values {only}")
+        raise ParameterError(f"`only` is {only}; no row of the sweep has these values")
     try:
         return frame.assign(**{TREES: [int(label) for label in frame[ROOTS]]})
     except ValueError:

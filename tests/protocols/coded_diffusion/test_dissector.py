@@ -6,12 +6,13 @@ from tests.protocols.coded_diffusion.test_wire import GOLDEN
 from workbench.attributes.text import to_text
 from workbench.coding.fields import field as field_of
 from workbench.protocols.coded_diffusion import wire
-from workbench.protocols.coded_diffusion.dissector import dissect
+from workbench.protocols.coded_diffusion.dissector import MESSAGES
+from workbench.protocols.field_tables import dissect_frame
 
 
 @pytest.mark.parametrize(("text", "message"), GOLDEN)
 def test_fields_show_the_content_of_the_message(text, message):
-    texts = {field.name: field.text for field in dissect(bytes.fromhex(text))}
+    texts = {field.name: field.text for field in dissect_frame(MESSAGES, bytes.fromhex(text))}
     assert texts["origin"] == f"node {message.origin}" and texts["sequence"] == f"{message.sequence}"
     assert texts["checksum (CRC-32)"].endswith(", right")
     if isinstance(message, wire.Event):
@@ -30,6 +31,6 @@ def test_fields_show_the_content_of_the_message(text, message):
 def test_information_vector_has_its_own_bytes():
     coded = wire.Coded(1, 2, 3, 2, 16, 7, (3, 9), b"abcdef")
     frame = wire.encode_coded(coded)
-    (field,) = [field for field in dissect(frame) if field.name == "information vector"]
+    (field,) = [field for field in dissect_frame(MESSAGES, frame) if field.name == "information vector"]
     assert frame[field.start : field.end] == coded.information_vector
     assert field.text == "12 symbols of GF(2^4)"

@@ -54,6 +54,7 @@ def test_both_engines_have_the_same_metrics_without_a_trace(scenario):
     assert_same_numbers(scenario)
 
 
+@pytest.mark.family
 def test_busy_network_outgrows_the_initial_size_of_every_array():
     # Ten events at one instant, and nodes that send a hundred packets when they wake.
     protocol = wb.CodedDiffusion(

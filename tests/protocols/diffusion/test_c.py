@@ -277,6 +277,7 @@ class World:
         )
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("sizes", SIZES)
 def test_nodes_do_the_same_for_as_long_as_they_live(sizes):
     drop_reasons = set()

@@ -2,13 +2,14 @@
 
 from workbench.attributes.text import parse
 from workbench.protocols.diffusion import wire
-from workbench.protocols.diffusion.dissector import dissect
+from workbench.protocols.diffusion.dissector import MESSAGES
+from workbench.protocols.field_tables import dissect_frame
 
 INTEREST = wire.Interest(300, 12, 4, 9, 50, 60, parse("TEMP GE 25, TEMP LE 30"))
 
 
 def fields_of(frame, broadcast=True):
-    return [(field.name, field.text) for field in dissect(frame, broadcast)]
+    return [(field.name, field.text) for field in dissect_frame(MESSAGES, frame, broadcast)]
 
 
 def test_fields_show_the_content_of_an_interest():

@@ -238,6 +238,7 @@ def test_both_engines_have_the_same_metrics_without_a_trace(scenario):
         assert_same_numbers(scenario)
 
 
+@pytest.mark.family
 def test_busy_network_outgrows_the_initial_size_of_every_pool():
     # Each reading creates its own lists if filters replace it, and each sink marks the paths of all sources.
     workload = [

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.families import examples
 from tests.neighbor import data, data_hops, gradients, hear, interest, listed_hops, make_node, of, reasons, sent
 from tests.network import SECOND, Network, taken
 from workbench.attributes.text import parse, to_text
@@ -547,7 +548,7 @@ SMALL = {
 }
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(received_frames(), max_size=25), st.sampled_from(["strict", "wide"]), st.integers(1, 3))
 def test_all_received_frames_are_accounted_for_and_all_memory_is_bounded(all_heard, profile, exploratory):
     filters = (Filter("running_mean", 200, "TEMP EQ_ANY"), Filter("rate_limit", 201, "X EQ_ANY"))
@@ -589,7 +590,7 @@ def networks(draw):
     return Network(Diffusion(max_gradients=draw(st.integers(4, 10))), graph.edges, choose=pick.randrange)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(networks(), st.data())
 def test_every_sink_gets_every_matching_reading_once_and_nothing_when_it_has_unsubscribed(network, draw):
     nodes = st.sampled_from(sorted(network.nodes))

@@ -24,14 +24,14 @@ def test_round_is_stale_if_it_is_older_in_modular_order():
         (127, 0, False),
         (128, 0, True),
     ]
-    for round_, known, is_stale in table:
-        assert rules.is_stale(round_, known) is is_stale
+    for round_, known, is_older in table:
+        assert rules.is_older_round(round_, known) is is_older
 
 
 @given(st.integers(0, 255))
 def test_next_round_is_not_stale_and_the_previous_one_is(round_):
-    assert not rules.is_stale(rules.next_round(round_), round_)
-    assert rules.is_stale(round_, rules.next_round(round_))
+    assert not rules.is_older_round(rules.next_round(round_), round_)
+    assert rules.is_older_round(round_, rules.next_round(round_))
 
 
 def test_round_is_known_for_two_refreshes_or_without_refreshes_for_a_gradients_lifetime():

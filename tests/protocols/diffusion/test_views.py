@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.neighbor import data, interest, make_node
 from tests.views.traces import trace_of
 from workbench.attributes.text import to_text
@@ -49,7 +50,7 @@ def looks_of_gradients(node, now):
     return looks
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(receptions(), max_size=40), st.sampled_from([2, 10]))
 def test_gradients_and_caches_equal_those_of_the_node(all_heard, most):
     node = make_node(NODE, max_interests=most, max_gradients=4, blacklist_loss=0.5)

@@ -67,6 +67,7 @@ def named(entries):
     return sorted((state.label, event.label) for state, event in entries)
 
 
+@pytest.mark.family
 def test_each_entry_occurs_in_some_run_unless_it_is_impossible(come):
     wanted = {(state, event) for state, event in ENTRIES if TABLE[state][event].state is not None}
     for seed in range(400):

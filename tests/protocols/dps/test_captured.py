@@ -182,7 +182,7 @@ def test_publications_with_wildcards_and_several_topics(dps_captured):
         return lambda now: node.publish_topics(topics, data, now, acknowledge=True)
 
     def publish_the_last(now):
-        publish("nobody/home", b"never sent")(now)
+        publish("empty/house", b"never sent")(now)
         publish("q/b/z.1", data_of(dps_captured, "wild_11_pub"))(now)
 
     replay.node._random_bytes = numbered_ids(replay.node._random_bytes, skipped=3)

@@ -164,6 +164,7 @@ def rounds_of(seed):
     return rounds
 
 
+@pytest.mark.family
 def test_a_mesh_heals_and_forgets_the_dead_after_deaths_restarts_and_strangers():
     rounds_by_seed = {seed: rounds_of(seed) for seed in SEEDS}
     assert not {seed: rounds[-1] for seed, rounds in rounds_by_seed.items() if rounds[-1][1] or rounds[-1][2]}

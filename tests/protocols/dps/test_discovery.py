@@ -352,7 +352,7 @@ def test_captured_exchange_is_answered_byte_for_byte(port, captured):
             mouth.send(coap.wrap(goodbye, 4))
             assert (await discoveries.next()).is_gone
             await loop.sock_recv(ear, 65_536)
-            node._discovery._series.core.sequence = 3
+            node._discovery._series.protocol_series.sequence = 3
             await node.close()
             last = wire.decode(coap.unwrap(await loop.sock_recv(ear, 65_536)))
             assert last == wire.decode(frames["discover_13_pub"])

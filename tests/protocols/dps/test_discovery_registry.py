@@ -30,7 +30,7 @@ def test_addresses_of_other_nodes_are_registered_and_looked_up_by_tenant():
             assert sorted(addresses) == ["10.9.9.1:4000", str(first), "[fd00::1]:4000"]
             assert sorted(await first.lookup(keeper.address, most=2)) == ["10.9.9.1:4000", "[fd00::1]:4000"]
             assert await first.lookup(keeper.address, "garden", most=1) == ["10.9.9.2:4000"]
-            assert await first.lookup(keeper.address, "nobody", timeout_s=0.05) == []
+            assert await first.lookup(keeper.address, "unknown", timeout_s=0.05) == []
             assert not first.links and not second.links
             retained = keeper.core.publications.retained.values()
             assert {entry.message.lifetime_s for entry in retained} == {28_800}
@@ -87,7 +87,7 @@ def test_commands_register_look_up_and_join():
         with Command("lookup", keeper.address, "--tenant", "t", "-n", "1") as command:
             command.expect("address", address=subscriber.address)
             assert command.process.wait(WITHIN_S) == 0
-        with Command("lookup", keeper.address, "--tenant", "nobody", "-w", "0.1") as command:
+        with Command("lookup", keeper.address, "--tenant", "unknown", "-w", "0.1") as command:
             assert command.process.wait(WITHIN_S) == 1
         with Command(
             "publish", "--registry", keeper.address, "--tenant", "t", "a/b", "-m", "x", "-a", "-n", "1"

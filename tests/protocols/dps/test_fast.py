@@ -127,6 +127,7 @@ def test_frames_grow_with_the_width_of_their_hop_count():
     assert len(sizes_B) == 2
 
 
+@pytest.mark.family
 def test_busy_network_outgrows_the_initial_size_of_every_pool():
     # Different filters of 32 KB, and more simultaneous frames than initially fit.
     workload = [

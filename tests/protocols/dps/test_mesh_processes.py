@@ -127,4 +127,4 @@ def test_a_table_of_outcomes_names_missing_subscribers():
 
     table = processes.outcome_table({"one": Outcome(0, "a", (1, 2), {1: 3.0}), "none": Outcome(0, "a", (), {})})
     assert table.loc["one", "missing"] == "2" and table.loc["one", "slowest_ms"] == 3.0
-    assert table.loc["none", "missing"] == "nobody" and isinstance(wb.dps_mesh(1), DPSMesh)
+    assert table.loc["none", "missing"] == "none" and isinstance(wb.dps_mesh(1), DPSMesh)

@@ -306,6 +306,7 @@ def test_the_widget_for_topics_updates_with_each_field():
 # False positives
 
 
+@pytest.mark.family
 def test_measured_false_positives_agree_with_theory():
     table = dps_false_positives.false_positive_table(
         (64, 128, 256), hashes=(1, 2), subscriptions=(1, 10), publications=80
@@ -318,6 +319,7 @@ def test_measured_false_positives_agree_with_theory():
     assert links["theory"].isna().all() and (links["filters"] == 100).all()
 
 
+@pytest.mark.family
 def test_standard_error_approximates_the_spread_of_shares_between_seeds():
     tables = [
         dps_false_positives.false_positive_table(

@@ -41,8 +41,8 @@ def test_objects_have_descriptive_text_forms():
             own = await node.publish("a/c", b"\x00\xff", ttl_s=10)
             await own.expire()
             assert repr(await subscription.next()) == "<publication 1 on a/c: 00ff; from here>"
-            assert repr(subscription.core) == "<subscription 0 to 'a/+', 'a/#'>"
-            assert repr(own.core) == "<series on 'a/c', 2 published>"
+            assert repr(subscription.protocol_subscription) == "<subscription 0 to 'a/+', 'a/#'>"
+            assert repr(own.protocol_series) == "<series on 'a/c', 2 published>"
 
     run(test())
 

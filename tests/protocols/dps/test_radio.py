@@ -242,6 +242,7 @@ def scenario(topology, duration_s=180):
 
 
 # All nodes hear each other in Strasbourg; on the disc frames also collide that carrier sense cannot separate.
+@pytest.mark.family
 @pytest.mark.parametrize(("name", "least"), [("disc", 0.85), ("strasbourg", 0.95)])
 def test_a_dense_network_with_collisions_and_carrier_sense_is_settled_after_a_minute(name, least, request):
     if name == "strasbourg":

@@ -10,6 +10,7 @@ import random
 
 import pytest
 
+from tests.families import family_except
 from tests.network import SECOND
 from workbench import draws
 from workbench.protocols.dps import DPS
@@ -126,7 +127,9 @@ class Machine:
 
 
 # With these seeds an id without an owner remained, or a link was silent for ever, before the errors were corrected.
-@pytest.mark.parametrize(("seed", "in_order"), [(12, False), (25, False), (45, False), (52, True)])
+@pytest.mark.parametrize(
+    ("seed", "in_order"), family_except([(12, False), (25, False), (45, False), (52, True)], (12, False))
+)
 def test_a_mesh_is_whole_soon_after_a_busy_period(seed, in_order):
     machine = Machine(seed, in_order)
     machine.stalls = 0.01

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from tests.c_nodes import needs_compiler
 from tests.differential import Pair
+from tests.families import examples
 from workbench.attributes.text import parse
 from workbench.protocols.flooding import Flooding, wire
 
@@ -48,7 +49,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(steps, st.sampled_from([1, 3, 100]), st.sampled_from([1, 2, 65535]), st.sampled_from([0, 1, 255, 256]))
 def test_node_in_c_behaves_like_the_node_in_python(steps, max_events, ttl, boot):
     Pair(Flooding(max_events=max_events, ttl=ttl), boot=boot).play(steps)

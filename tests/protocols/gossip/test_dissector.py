@@ -4,16 +4,17 @@ import pytest
 
 from workbench.attributes.text import parse
 from workbench.protocols.dissection import NOT_READ
-from workbench.protocols.flooding import dissector as flooding_dissector
+from workbench.protocols.field_tables import dissect_frame
 from workbench.protocols.flooding import wire as flooding
+from workbench.protocols.flooding.dissector import MESSAGES as FLOODS
 from workbench.protocols.gossip import wire
-from workbench.protocols.gossip.dissector import dissect
+from workbench.protocols.gossip.dissector import MESSAGES
 
 PIECE = wire.encode(wire.Piece(7, 300, 9, 3, 1, 8, b"abc"))
 
 
 def test_fields_of_a_piece_show_its_bytes_of_the_event():
-    fields = dissect(PIECE)
+    fields = dissect_frame(MESSAGES, PIECE)
     assert [(field.name, field.text) for field in fields[:-1]] == [
         ("type", "piece"),
         ("origin", "node 7"),
@@ -29,17 +30,17 @@ def test_fields_of_a_piece_show_its_bytes_of_the_event():
 
 def test_flood_is_dissected_as_by_flooding():
     frame = flooding.encode(flooding.Flood(7, 300, 9, parse("TEMP IS 26.5")))
-    assert dissect(frame) == flooding_dissector.dissect(frame)
+    assert dissect_frame(MESSAGES, frame) == dissect_frame(FLOODS, frame)
 
 
 def test_wrong_byte_makes_the_checksum_wrong_and_nothing_else():
     wrong = PIECE[:16] + b"x" + PIECE[17:]
-    before, after = dissect(PIECE), dissect(wrong)
+    before, after = dissect_frame(MESSAGES, PIECE), dissect_frame(MESSAGES, wrong)
     assert before[:-1] == after[:-1]
     assert after[-1].text.startswith(before[-1].text.split(",")[0] + " (refused: the checksum of these bytes is 0x")
 
 
 @pytest.mark.parametrize(("more", "name"), [(b"", "piece"), (b"12", NOT_READ)])
 def test_bytes_between_piece_and_checksum_are_not_decoded(more, name):
-    fields = dissect(wire.with_checksum(PIECE[:-4] + more))
+    fields = dissect_frame(MESSAGES, wire.with_checksum(PIECE[:-4] + more))
     assert fields[-2].name == name and fields[-1].text.endswith(", right")

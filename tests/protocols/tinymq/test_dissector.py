@@ -6,12 +6,13 @@ from tests.protocols.tinymq.test_wire import GOLDEN
 from workbench.attributes.text import parse
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.dissection import NOT_READ
+from workbench.protocols.field_tables import dissect_frame
 from workbench.protocols.tinymq import wire
-from workbench.protocols.tinymq.dissector import dissect
+from workbench.protocols.tinymq.dissector import MESSAGES
 
 
 def texts_of(frame):
-    return {field.name: field.text for field in dissect(frame)}
+    return {field.name: field.text for field in dissect_frame(MESSAGES, frame)}
 
 
 @pytest.mark.parametrize(("text", "number", "message", "label"), GOLDEN)
@@ -62,7 +63,7 @@ def test_notification_shows_its_direction():
 
 def test_text_of_a_long_key_is_shortened_but_not_its_bytes():
     frame = wire.encode(1, wire.Grant(0, 1, "01" * 30_000))
-    (key,) = [field for field in dissect(frame) if field.name == "key"]
+    (key,) = [field for field in dissect_frame(MESSAGES, frame) if field.name == "key"]
     assert key.text == "01" * 32 + "… (60000 bits)" and key.end - key.start == 2 + 7500
 
 
@@ -77,5 +78,5 @@ def test_intervals_out_of_order_are_reported():
 
 def test_empty_region_ends_the_dissection():
     frame = wire.encode(1, wire.Event(0, 1, 2, 3, 8, ((5, 9),), parse("TEMP IS 26")))
-    last = dissect(frame.replace(bytes((8, 1, 5, 9)), bytes((0, 1, 5, 9))))[-1]
+    last = dissect_frame(MESSAGES, frame.replace(bytes((8, 1, 5, 9)), bytes((0, 1, 5, 9))))[-1]
     assert last.name == NOT_READ and "1 intervals of 0-bit strings" in last.text

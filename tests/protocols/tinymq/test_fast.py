@@ -159,6 +159,7 @@ def test_node_with_more_neighbors_than_frame_numbers_has_no_twin():
         scenario.run(engine="fast")
 
 
+@pytest.mark.family
 def test_busy_network_outgrows_the_initial_size_of_every_array():
     topology = wb.topology.disc(60, 42, 42, radius_m=14, seed=2)
     workload = [wb.subscribe("all", "TEMP GE 10", start_s=5), wb.publish(range(0, 60, 7), "TEMP IS 20", 1, 12)]

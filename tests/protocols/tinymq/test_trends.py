@@ -123,10 +123,13 @@ def test_sweeps_with_different_numbers_of_trees_share_a_chart():
 @pytest.mark.parametrize(
     ("ask", "sentence"),
     [
-        (lambda table: tinymq_figures.trees_chart(table, "hops"), "the sweep has no hops; it has topology"),
+        (
+            lambda table: tinymq_figures.trees_chart(table, "hops"),
+            "the sweep has no column 'hops'; its columns are topology",
+        ),
         (
             lambda table: tinymq_figures.trees_chart(table, "stored_per_tree", only={"protocol": "Gossip"}),
-            "no row of the sweep has the values {'protocol': 'Gossip'}",
+            "`only` is {'protocol': 'Gossip'}; no row of the sweep has these values",
         ),
     ],
 )

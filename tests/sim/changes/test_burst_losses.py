@@ -62,6 +62,7 @@ def test_link_is_bad_for_the_stationary_share_of_the_time():
     assert abs(share - BAD_SHARE) < DEVIATIONS * sigma
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("bad_pdr", [0.0, 0.4])
 def test_run_loses_the_stationary_share_of_its_frames(bad_pdr):
     count, every_s = 8000, 1.0

@@ -14,7 +14,7 @@ from tests.both_engines import assert_same_numbers, assert_same_trace
 from tests.families import examples
 from tests.repository import REPOSITORY
 from tests.sim.test_kernel import RADIOS, items, topologies
-from tests.talker import Talker, both_ways, say
+from tests.talker import Talker, both_directions, say
 from workbench.errors import ParameterError, ScenarioError
 from workbench.protocols.protocol import Parameter
 from workbench.sim import fast, trace
@@ -63,6 +63,7 @@ def test_both_engines_have_the_same_metrics_without_a_trace(scenario):
     assert_same_numbers(scenario)
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("radio", [wb.Radio(), wb.Radio(collisions=True), wb.Radio(collisions=True, csma=True)])
 def test_busy_network_outgrows_the_initial_size_of_every_array(radio):
     # A hundred publications at one instant, repeatedly: frames, messages and audible transmissions accumulate.
@@ -134,7 +135,7 @@ def test_run_reports_its_engine_and_why_the_fast_one_was_not_used():
     assert (run.engine, run.engine_reason) == ("fast", "")
     run = SMALL.run(engine="reference")
     assert run.engine == "reference" and "requested" in run.engine_reason
-    talk = wb.Scenario(both_ways((0, 1)), Talker(), [say(0)])
+    talk = wb.Scenario(both_directions((0, 1)), Talker(), [say(0)])
     run = talk.run()
     assert (run.engine, run.engine_reason) == ("reference", "Talker has no fast twin")
     with pytest.raises(ScenarioError, match="cannot run on the fast engine: Talker has no fast twin"):
@@ -204,6 +205,7 @@ def test_progress_ends_at_one():
     assert shares[-1] == 1.0
 
 
+@pytest.mark.family
 def test_numba_is_loaded_for_a_large_run_only():
     code = (
         "import sys, workbench as wb\n"

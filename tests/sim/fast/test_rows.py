@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from tests.families import examples
 from workbench.sim.fast import twin
 from workbench.sim.fast.layout import NONE, free_list
 
@@ -80,7 +81,7 @@ def check_list(chain, array, expected):
     assert chain["last"] == (expected[-1] if expected else NONE)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.integers(0, ROWS - 1), max_size=30))
 def test_pool_gives_the_most_recently_freed_row(wishes):
     array, numbers = free_list(ROW, ROWS), np.array([9, 9, 9, 0, ROWS])
@@ -98,7 +99,7 @@ def test_pool_gives_the_most_recently_freed_row(wishes):
     assert numbers[:3].tolist() == [9, 9, 9]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, OWNERS - 1), st.integers(0, ROWS - 1)), max_size=30))
 def test_doubly_linked_list_is_in_order_of_insertion(steps):
     lists, array = owners(), np.zeros((ROWS, OWNERS), ROW)
@@ -116,7 +117,7 @@ def test_doubly_linked_list_is_in_order_of_insertion(steps):
             assert [int(array[row, k]["previous"]) for row in expected[k]] == back[:-1]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, ROWS - 1), st.integers(0, ROWS)), max_size=30))
 def test_singly_linked_list_takes_rows_anywhere(steps):
     lists, array = owners(), np.zeros(ROWS, ROW)
@@ -138,7 +139,7 @@ def test_singly_linked_list_takes_rows_anywhere(steps):
         check_list(lists[0]["rows"], array, expected)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(1, 4), st.lists(st.tuples(st.integers(0, OWNERS - 1), st.integers(1, 9)), max_size=40))
 def test_ring_forgets_the_oldest_id(most, steps):
     rings, ids = owners(), np.zeros((OWNERS, most), np.int64)

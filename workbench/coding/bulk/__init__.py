@@ -12,17 +12,17 @@ Theory of operation
     of four, and the sixteen possible sums of each group are computed first (the method of four Russians). Then each
     group costs one exclusive or instead of four.
 
-    *Elimination* stores information vectors unchanged, as they arrived. Each encoding vector of the matrix is followed
-    by its *origin*: the coefficients by which it combines the packets that arrived. So an added packet costs row
-    operations on 2 m symbols and one copy of its information vector. The information vector of a row is computed from
-    its origin, only on request.
+    *Elimination* stores information vectors unchanged, as they arrived. A row of its matrix is an encoding vector,
+    followed by the row's *origin*: m coefficients that show which linear combination of the stored packets the row is.
+    So an added packet costs row operations on 2 m symbols and one copy of its information vector. The information
+    vector of a row is computed from its origin, only on request.
 
     *Prime fields* add products of integers in 64 bits and reduce the sum once.
 
 Cost
-    A combination of m rows of n bytes in GF(2^k) takes m k n / 2 exclusive ors of bytes, 32 or 64 at a time; several
-    combinations take half as many each. See benchmarks/coding.py. The first use in a process loads numba; the first
-    use on a machine compiles for some seconds, and the result is cached.
+    A combination of m rows of n bytes in GF(2^k) takes m k n / 2 exclusive ors of bytes, 32 or 64 at a time. If
+    several combinations are computed together, each takes half as many. See benchmarks/coding.py. The first
+    use in a process loads numba; the first use on a machine compiles for some seconds, and the result is cached.
 
 Limits
     Little-endian machines only, like numba.
@@ -86,7 +86,7 @@ class _Binary:
         return -(-symbols * self.field.degree // 64)
 
     def load(self, out: np.ndarray, packed: Any) -> None:
-        """Copy a row's packed bytes into ``out``, a row of zeros."""
+        """Copy a row's packed bytes into ``out``, which must contain zeros."""
         out.view(np.uint8)[: len(packed)] = np.frombuffer(packed, np.uint8)
 
     def unload(self, row: np.ndarray, size_B: int) -> bytes:
@@ -193,7 +193,7 @@ class Elimination:
     """A matrix in reduced row echelon form that grows row by row: a faster `workbench.coding.rlnc.Elimination`.
 
     If ``has_row[pivot]`` is true, row ``pivot`` of ``matrix`` is an encoding vector whose first nonzero column is
-    ``pivot``, followed by its origin: the coefficients by which it combines the linearly independent packets.
+    ``pivot``, followed by the row's origin: the coefficient of each linearly independent packet in this row.
     ``information_vectors`` contains the information vectors of these packets in the order of arrival.
     """
 
@@ -211,7 +211,10 @@ class Elimination:
         self.information_vectors = np.zeros((generation_size, information_width), arithmetic.element)
 
     def insert(self, vector: bytes, information: bytes) -> int | None:
-        """Insert a row if it is linearly independent; return its pivot column, or None."""
+        """Insert a packet as a row if its encoding vector is linearly independent; return the row's pivot, or None.
+
+        ``vector``: the packed encoding vector; ``information``: the packed information vector.
+        """
         pivot = self.arithmetic.insert(vector, self.matrix, self.has_row, self.rank)
         if pivot < 0:
             return None

@@ -1,8 +1,8 @@
 """Sums of rows and elimination over finite fields, compiled by numba: the inner loops of `workbench.coding.bulk`.
 
 The docstring of that module explains the algorithms. ``lanes`` is an array of four 64-bit words that describe a field
-GF(2^k): a mask of all bits except the highest bit of each symbol, a mask of the lowest bit of each symbol, the field's
-polynomial without x^k repeated in each symbol, and k. ``has_row[pivot]`` is true if the matrix has a row with that
+GF(2^k): a mask of all bits except the highest bit of each symbol; a mask of the lowest bit of each symbol; the field's
+polynomial without x^k, repeated in each symbol; and k. ``has_row[pivot]`` is true if the matrix has a row with that
 pivot.
 """
 
@@ -58,8 +58,8 @@ def _add_selected(total: np.ndarray, rows: np.ndarray, selected: np.ndarray, cou
 def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) -> None:
     """Find, for each linear combination k and each ``bit``, the rows whose coefficients have this bit set.
 
-    Store the indices of these rows in selected[k, bit], and their number in counts[k, bit]. ``coefficients`` has the
-    axes (combination, row).
+    The indices of these rows are stored in selected[k, bit], and their number in counts[k, bit]. coefficients[k, j] is
+    the coefficient of row j in combination k.
     """
     combination_count, degree, row_count = selected.shape
     for k in range(combination_count):
@@ -74,11 +74,12 @@ def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) 
 
 @njit(cache=True)
 def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
-    """Find, for each linear combination k and each bit, the sums of rows to add; return (selected, counts).
+    """Find, for each linear combination k and each ``bit``, the sums of rows that must be added.
 
-    Rows are taken in groups of four. Each group contributes the sum of those of its rows whose coefficients have this
-    bit set. selected[k, bit] has the indices of these sums in the array that `_make_sums` fills; counts[k, bit] is
-    their number. ``coefficients`` has the axes (combination, row). ``degree``: the number of bits of a coefficient.
+    Rows are taken in groups of four. From each group, the rows whose coefficients have this bit set are added, as one
+    of the sums that `_make_sums` has computed. Returns (selected, counts): selected[k, bit] has the indices of these
+    sums, and counts[k, bit] their number. coefficients[k, j] is the coefficient of row j in combination k, with
+    ``degree`` bits.
     """
     combination_count, row_count = coefficients.shape
     group_count = (row_count + GROUP - 1) // GROUP
@@ -101,9 +102,9 @@ def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray,
 def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer) -> None:
     """Store in ``sums`` the sums (exclusive or) of all 16 subsets of each group of four consecutive rows.
 
-    Of each row, only the ``size`` words from word ``start`` on are added. Row ``group * 16 + subset`` of ``sums`` is
-    the sum of those rows of the group whose bits in the number ``subset`` are 1; the group's first row has bit 0. The
-    sum of an empty subset must be zero already.
+    Only the ``size`` words from word ``start`` on of each row are added. A subset is a number from 0 to 15: bit i is 1
+    if the subset contains row i of the group. Its sum is stored in row ``group * 16 + subset`` of ``sums``. The rows
+    for empty subsets must contain zeros already.
     """
     for j in range(rows.shape[0]):
         first_sum, row_bit = j // GROUP * SUMS, 1 << (j % GROUP)
@@ -116,7 +117,7 @@ def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer
 
 @njit(cache=True)
 def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, lanes: np.ndarray) -> None:
-    """Store in out[k] the sum over j of coefficients[k, j] times rows[j], in a field GF(2^k).
+    """Store in out[k] the sum over j of coefficients[k, j] times rows[j], in a field of 2^degree elements.
 
     Rows are symbols packed into 64-bit words. ``lanes``: the field's masks, polynomial and degree (see the module).
     """
@@ -154,10 +155,9 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, lanes: np.ndarray) -> None:
     """Make ``rows`` 0 in all pivot columns of the matrix, by subtracting multiples of the matrix's rows.
 
-    ``rows`` is changed in place. If ``rows`` has fewer columns than ``matrix``, only as many columns of ``matrix`` are
-    used.
-    ``has_row[pivot]``: whether the matrix has a row with that pivot. ``lanes``: the field's masks, polynomial and
-    degree.
+    ``rows`` is changed in place. If ``rows`` has fewer columns than ``matrix``, the other columns of ``matrix`` are
+    ignored. ``has_row[pivot]``: whether the matrix has a row with that pivot. ``lanes``: the field's masks, polynomial
+    and degree.
     """
     degree = np.int64(lanes[3])
     subtracted_row = np.empty(rows.shape[1], np.uint64)
@@ -214,10 +214,11 @@ def insert_binary(
 ) -> Integer:
     """Insert an encoding vector into the matrix if it is linearly independent; return its pivot, or else -1.
 
-    ``vector``: the encoding vector as packed bytes. A row of ``matrix`` is an encoding vector followed by its origin:
-    the coefficients by which it combines the linearly independent packets in the order of arrival. ``has_row[pivot]``:
-    whether the matrix has a row with that pivot. ``rank``: the number of such packets before this one; so the origin of
-    ``vector`` is 1 at index ``rank``, else 0. ``lanes``: the field's masks, polynomial and degree.
+    ``vector``: the encoding vector as packed bytes. ``rank``: the number of rows that the matrix has so far. A row of
+    ``matrix`` is an encoding vector, followed by the row's origin: the coefficients by which the row combines the
+    inserted vectors, in the order of insertion. Therefore the origin of ``vector`` itself has a 1 at index ``rank`` and
+    zeros elsewhere. ``has_row[pivot]``: whether the matrix has a row with that pivot. ``lanes``: the field's masks,
+    polynomial and degree.
     """
     degree, generation_size = np.int64(lanes[3]), has_row.size
     new_rows = np.zeros((1, matrix.shape[1]), np.uint64)
@@ -253,10 +254,10 @@ def insert_binary(
 
 @njit(cache=True)
 def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, lanes: np.ndarray) -> None:
-    """Store in ``multiples`` the products of ``row`` with 1, x, x^2, ..., in a field GF(2^k).
+    """Store in ``multiples`` the k products of ``row`` with 1, x, x^2, ..., in a field GF(2^k).
 
-    Store in ``sums`` the sums of all 16 subsets of each group of four products, in the order of `_make_sums`.
-    ``lanes``: the field's masks, polynomial and degree.
+    The sums of all 16 subsets of each group of four products are stored in ``sums``, in the order that `_make_sums`
+    defines. ``lanes``: the field's masks, polynomial and degree.
     """
     multiples[0] = row
     for bit in range(1, multiples.shape[0]):
@@ -267,10 +268,7 @@ def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, la
 
 @njit(cache=True)
 def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
-    """Add ``factor`` times a row to ``total``.
-
-    ``sums``: the sums of the row's products with 1, x, x^2, ... that `_make_multiples` has stored.
-    """
+    """Add ``factor`` times a row to ``total``; ``sums`` are those that `_make_multiples` has stored for this row."""
     for first_sum in range(0, sums.shape[0], SUMS):
         _add(total, sums[first_sum + (factor & (SUMS - 1))])
         factor >>= GROUP
@@ -283,14 +281,14 @@ def are_innovative_binary(
     """Store in out[k] whether the encoding vector rows[k] is linearly independent of the matrix's rows.
 
     ``rows`` are packed into 64-bit words, and are overwritten. has_row[pivot]: whether the matrix has a row with that
-    pivot. ``lanes``: four words that describe the field GF(2^k), see the module.
+    pivot. ``lanes``: the field's masks, polynomial and degree (see the module).
     """
     _reduce_binary(rows, matrix, has_row, lanes)
     for k in range(out.size):
-        united_words = np.uint64(0)
+        all_bits = np.uint64(0)
         for i in range(rows.shape[1]):
-            united_words |= rows[k, i]
-        out[k] = united_words != 0
+            all_bits |= rows[k, i]
+        out[k] = all_bits != 0
 
 
 @njit(cache=True)
@@ -352,9 +350,9 @@ def insert_prime(
 ) -> Integer:
     """Insert an encoding vector over a prime field if it is linearly independent; return its pivot, or else -1.
 
-    ``vector``: the encoding vector as an array of symbols. A row of ``matrix`` is an encoding vector followed by the
-    coefficients by which it combines the linearly independent packets in the order of arrival. ``has_row[pivot]``:
-    whether the matrix has a row with that pivot. ``rank``: the number of rows that the matrix has so far.
+    ``vector``: the encoding vector as an array of symbols. ``rank``: the number of rows that the matrix has so far. A
+    row of ``matrix`` is an encoding vector, followed by the coefficients by which the row combines the inserted
+    vectors, in the order of insertion. ``has_row[pivot]``: whether the matrix has a row with that pivot.
     """
     new_row = np.zeros(matrix.shape[1], np.uint16)
     new_row[: vector.size] = vector

@@ -7,7 +7,7 @@ Theory of operation
     a radio report the frames that they sent and received.
 
     The node of a lost mote (unplugged, killed, reset, silent) counts as failed. When the mote answers again, the host
-    configures it again, even if it has kept its memory. The host then repeats its subscriptions and counts the node as
+    configures it again, even if it has kept its memory. The host then repeats the node's subscriptions and counts it as
     recovered. An outage of the workload disconnects a node's radio and stops its clock. A lost mote that answers during
     an outage is configured when the outage ends.
 

@@ -65,7 +65,7 @@ class Commands:
     def release(self, node: int, now: int) -> None:
         """Set a mote's clock to ``now`` and let it run.
 
-        Earlier readings of the mote's clock are no longer valid: discard them, and request a new reading.
+        This invalidates the clock times that the mote has reported. They are discarded, and a new one is requested.
         """
         mote = self.session.motes[node]
         mote.clock.forget()
@@ -76,8 +76,9 @@ class Commands:
     def put_answer(self, node: int, kind: str, value: Any) -> None:
         """Put a mote's answer into the inbox, from which the live driver takes it.
 
-        The threads that read the motes' lines call this method. ``kind`` and ``value``: "numbered" and
-        (key of a subscription, the number that the mote gave to it), or "refused" and a sentence with the reason.
+        The threads that read the motes' lines call this method. If ``kind`` is "numbered", ``value`` is (key of a
+        subscription, the number that the mote gave to it). If ``kind`` is "refused", ``value`` is a sentence with the
+        reason.
         """
         self.inbox.put((node, kind, value))
 
@@ -99,12 +100,12 @@ class Subscriptions:
 
     Only the thread of the live driver may call the methods. ``post`` is a function that sends a command to a node's
     mote, such as `Commands.post`. ``put_answer(node, kind, value)`` is a function that passes a mote's answer to the
-    live driver, such as `Commands.put_answer`. Other threads call it: those that read the motes' lines. The kind is
-    one of
+    live driver, such as `Commands.put_answer`. The threads that read the motes' lines call ``put_answer``. Its
+    ``kind`` is
 
-        "numbered"  the mote accepted the subscription; value: (key of the subscription, the number that the mote gave
-                    to it). The live driver then calls `store_number`
-        "refused"   the command failed; value: a sentence with the reason
+        "numbered"  if the mote accepted the subscription; value: (key of the subscription, the number that the mote
+                    gave to it). The live driver then calls `store_number`
+        "refused"   if the command failed; value: a sentence with the reason
     """
 
     def __init__(self, post: Callable[..., None], put_answer: Callable[[int, str, Any], None]) -> None:
@@ -139,7 +140,7 @@ class Subscriptions:
             self._post(key[0], messages.UNSUBSCRIBE, number)
 
     def forget(self, node: int) -> None:
-        """Forget all subscriptions of a node that has lost its memory. The workload repeats them at its next start."""
+        """Discard all subscriptions of a node that has crashed. After its restart the workload subscribes anew."""
         self._open_subscriptions = {key: item for key, item in self._open_subscriptions.items() if key[0] != node}
         self.forget_numbers(node)
 
@@ -148,7 +149,7 @@ class Subscriptions:
         self._numbers = {key: number for key, number in self._numbers.items() if key[0] != node}
 
     def repeat(self, node: int, now: int) -> None:
-        """Subscribe again for the remaining time of a node's open subscriptions, since its mote has lost its memory."""
+        """Send a node's open subscriptions, with their remaining time, to its mote, which has lost its memory."""
         for action in list(self._open_subscriptions.values()):
             if action.node == node:
                 self._subscribe(action, now)
@@ -191,12 +192,13 @@ class MoteOutages:
         self._commands.hold(node, now)
 
     def absences(self, scenario: Any) -> dict[int, Callable[[], None]]:
-        """Return {index of a node that joins later: function that takes the node down at time 0}.
+        """Return {index of the node: function to call at time 0} for each node that joins later.
 
-        The clock of its mote is stopped, and the mote is configured again when the node joins.
+        The function keeps the node down and stops its mote's clock. The mote is configured again when the node
+        joins.
         """
-        addresses = self.kernel.addresses
-        return {i: partial(self._keep_away, addresses[i], down) for i, down in self._outages.absences(scenario).items()}
+        addresses, absences = self.kernel.addresses, self._outages.absences(scenario)
+        return {i: partial(self._keep_away, addresses[i], take_down) for i, take_down in absences.items()}
 
     def _keep_away(self, node: int, take_down: Callable[[], None]) -> None:
         take_down()

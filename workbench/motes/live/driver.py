@@ -26,7 +26,7 @@ from workbench.sim.trace import Recorder
 SYNC_S = 1.0  # interval of readings of the motes' clocks
 QUIET_S = 0.3  # time without a message, after which no message is in transit
 LONGEST_END_S = 3.0
-_NOTED_EVENTS = ("contested", "told", "foreign")
+_NOTED_EVENTS = ("contested", "told", "foreign", "radio_fault")
 Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 
 
@@ -55,7 +55,7 @@ class LiveNode(Node):
         self._post(self.address, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Send the mote the delivery ratios from (``inbound``) and to (``outbound``) a neighbor."""
+        """Send the mote the delivery ratios of two arcs: from a neighbor (``inbound``) and to it (``outbound``)."""
         self._post(self.address, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
@@ -88,7 +88,7 @@ class LiveDriver:
         self.commands = Commands(session, self.notes, inbox)
         self.subscriptions = Subscriptions(self.commands.post, self.commands.put_answer)
         self.kernel = Kernel([self._choose_node(node) for node in engine.make_nodes(scenario)], recorder)
-        self.channel = Channel(scenario, self.kernel, motes_have_radios=session.has_radios)
+        self.channel = Channel(self._simulated_links(), self.kernel, motes_have_radios=session.has_radios)
         self.kernel.make_node = self._make_again
         outages = Outages(self.kernel, self.channel)
         self.outages = MoteOutages(outages, self.commands, self.subscriptions)
@@ -96,6 +96,18 @@ class LiveDriver:
         MoteApplication(scenario, self.kernel, self.outages, self.commands, self.subscriptions, simulated_application)
         self._next_sync_s = 0.0
         self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
+
+    def _simulated_links(self) -> Any:
+        """Return the scenario with a topology of only the links that the host simulates.
+
+        If the motes have radios of their own, links between two motes are removed.
+        """
+        topology, motes = self.scenario.topology, self.session.motes
+        if not self.session.has_radios or len(motes) == len(topology):
+            return self.scenario
+        links = topology.copy()
+        links.remove_edges_from([link for link in topology.edges if link[0] in motes and link[1] in motes])
+        return self.scenario.replace(topology=links)
 
     def _choose_node(self, node: Node) -> Node:
         """Return the object that represents a node in the simulation kernel.
@@ -106,7 +118,7 @@ class LiveDriver:
         return LiveNode(node.address, self.scenario.protocol, self.commands.post) if is_on_mote else node
 
     def _make_again(self, i: int, boot: int) -> Node:
-        """Return node ``i`` for its start after a crash."""
+        """Return a new object for node ``i``, which starts after a crash; ``boot`` is the number of earlier starts."""
         return self._choose_node(engine.make_node(self.scenario, i, boot))
 
     def prepare(self) -> None:
@@ -129,7 +141,7 @@ class LiveDriver:
     def run(self, duration_us: int, progress: Callable[[float], None] | None) -> None:
         """Run for ``duration_us``, or until ``stopped`` is set; then wait for messages in transit.
 
-        ``progress`` is called with the share of the duration that is over, 0 to 1.
+        ``progress`` is called with the elapsed share of the duration, 0 to 1.
         """
         kernel = self.kernel
         plan(self.scenario, kernel, duration_us)

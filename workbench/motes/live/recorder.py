@@ -19,15 +19,15 @@ class RunClock:
 
     def __init__(self, speed: float) -> None:
         self.speed = speed
-        self._began_s = time.perf_counter()
+        self._start_s = time.perf_counter()
 
     def begin(self) -> None:
         """Set the run's time to 0."""
-        self._began_s = time.perf_counter()
+        self._start_s = time.perf_counter()
 
     def now_us(self) -> int:
         """Return the run's time in µs."""
-        return int((time.perf_counter() - self._began_s) * 1e6 * self.speed)
+        return int((time.perf_counter() - self._start_s) * 1e6 * self.speed)
 
 
 class Notes:

@@ -88,6 +88,11 @@ class LiveRun(Run):
         return self._thread.is_alive()
 
     @property
+    def has_radios(self) -> bool:
+        """True if the motes have radios of their own. Otherwise the host simulates the links between them."""
+        return self._session.has_radios
+
+    @property
     def now_s(self) -> float:
         """The run's present time in seconds; after the run, the time at which it ended."""
         if self._ended_s is not None:

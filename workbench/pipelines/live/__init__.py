@@ -2,9 +2,10 @@
 
     stream = wb.pipelines.stream(scenario, out="out/live", pace=10)     or run.stream("out/live")
     windows = wb.pipelines.follow("out/live", every_s=10, late_s=2)     spark=session: the same on Spark
-    windows.chart()                                                     a chart that is updated
+    windows.plot()                                                      a chart that is updated
     windows.wait()
     windows.windows()                                                   start_s, end_s, region, key, count, mean, ...
+    windows.late                                                        number of late readings in these windows
 
 Theory of operation
     source -> bridge -> capture -> followers. A bridge is a thread that writes the readings of a source into a
@@ -29,6 +30,7 @@ Parts
     output      the folder of windows: Parquet files and the follower's state
     following   followers, and the computation of windows in this process, without Spark
     spark       the engine on Spark, by Structured Streaming
+    connect     the engine with Spark Connect: workers compute windows of pieces, this process merges them
 
 Limits
     Each chunk of readings is written to the operating system at once, and a segment is flushed to disk at its end. So a

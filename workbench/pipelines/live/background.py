@@ -10,7 +10,7 @@ from typing import Self
 class Background:
     """The base class of work in a background thread; subclasses define `_work`.
 
-    ``folder`` is the folder of its output. ``error`` is the exception that ended the work, or None.
+    ``folder`` is the folder into which the work writes. ``error`` is the exception that ended the work, or None.
     """
 
     folder: Path
@@ -48,9 +48,10 @@ class Background:
         return "running" if self.is_running else "has ended"
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end of the work. Return True, or False after the timeout. Raises the error that ended the work.
+        """Wait for the end of the work. Return True, or False if it still runs after ``timeout_s`` seconds.
 
-        An interrupt (Ctrl-C) stops the work.
+        Without ``timeout_s`` the wait has no limit. Raises the error that ended the work. An interrupt (Ctrl-C) stops
+        the work.
         """
         try:
             self._thread.join(timeout_s)

@@ -32,7 +32,7 @@ class Stream(Background):
 
     def _work(self) -> None:
         if not self._capture.is_over:
-            for chunk in self._source.chunks(self._is_stopping.is_set):
+            for chunk in self._source.chunks(self._is_stopping.is_set, lambda: self._capture.is_repeating):
                 self._unwritten = 0 if self._source.replays else len(chunk)
                 self._capture.append(chunk)
                 self._unwritten = 0
@@ -73,11 +73,12 @@ def stream(
     regions   (columns, rows) of a grid over the network, 2 x 2 by default, or a mapping from nodes to regions
     most_MB   largest size of the capture; the stream ends with an error when it is exceeded
 
-    An unfinished capture of the same source in ``out`` is continued. A scenario or run continues after the last
-    captured reading; an Inbox, subscription or mesh adds new readings. A complete capture of the same scenario or
-    run is left unchanged. Raises ParameterError for an unsuitable source. Raises DataError if the folder cannot be
-    written, or if it has a capture of another source, a stopped capture, or an ended capture of an Inbox, subscription
-    or mesh.
+    If ``out`` has a capture of the same source whose process was killed, the capture is continued. A scenario or run
+    continues after the last captured reading; readings that are captured already are skipped as fast as possible,
+    whatever the ``pace``. An Inbox, subscription or mesh adds new readings. If ``out`` has all readings of the same
+    scenario or run, nothing is written. A capture that `Stream.stop` has ended cannot be continued, nor can a capture
+    of an Inbox, subscription or mesh that has ended; both raise DataError. Raises DataError also if the folder cannot
+    be written, or if it has a capture of another source. Raises ParameterError for an unsuitable source.
     """
     live_source = make_source(source, pace, regions)
     capture = Capture(out, live_source.name, live_source.replays, None if most_MB is None else most_MB * 1e6)

@@ -16,55 +16,32 @@ Cost
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from workbench.errors import DataError
+from workbench.locations import FolderLock, local_path
 from workbench.pipelines.live.readings import SCHEMA, Reading, refusal_reason, to_table
 
 FORMAT, VERSION = "workbench-capture", 1
 DESCRIPTION, ENDED, LOCK = "capture.json", "ended", "writing.lock"
+ACTIVITY = "captures readings in it"
 SEGMENT_B = 64 << 20
 READ_B = 1 << 20
+BATCH_B, PIECE_B = 64 << 20, 4 << 20  # largest sizes of a batch of Spark, and of the piece of a batch that a task reads
 _TAIL_B = 1 << 16  # more than the longest line
 _SEGMENTS = "readings-*.jsonl"
 _WIDTH = len(SCHEMA)
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-
-
-class Lock:
-    """A lock that a process holds while it writes to a folder, so that other processes do not.
-
-    Raises DataError if another process holds the lock, or if the folder cannot be written.
-    """
-
-    def __init__(self, folder: Path, name: str = LOCK) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / name).open("w")
-        except OSError as error:
-            raise DataError(f"{folder} cannot be written: {error.strerror}") from None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise DataError(f"{folder} is being written by another process; stop it, or use another folder") from None
-
-    def release(self) -> None:
-        """Release this lock of a folder, even if forked processes still have the lock's file open."""
-        if not self._file.closed:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-        self._file.close()
 
 
 class Capture:
@@ -74,10 +51,13 @@ class Capture:
     replays      whether the source delivers the same readings from its beginning each time; readings that are already
                  captured are then skipped
     most_B       the largest size of the capture in bytes; None: without a limit
-    is_over      True if the capture of a source that replays is complete already; the caller must not append to it
+    segment_B    the size in bytes at which a segment (file) is full
 
-    Raises DataError if the folder cannot be written, if it has a capture of another source, or if its capture has ended
-    and ``is_over`` is False.
+    The attribute ``is_over`` is True if the source replays and all of its readings are captured already; the caller
+    must then not append any.
+
+    Raises DataError if the folder cannot be written, if it has a capture of another source, or if its capture has
+    ended, unless ``is_over`` is True.
     """
 
     def __init__(
@@ -88,10 +68,10 @@ class Capture:
         most_B: float | None = None,
         segment_B: int = SEGMENT_B,
     ) -> None:
-        self.folder = Path(folder)
+        self.folder = local_path(folder, "out")
         self.refused: Counter[str] = Counter()  # reason -> number of readings that cannot be captured
         self._most_B, self._segment_B = most_B, segment_B
-        self._lock = Lock(self.folder)
+        self._lock = FolderLock(self.folder, LOCK, ACTIVITY)
         try:
             self._open(dict(source or {}))
         except BaseException:
@@ -119,7 +99,10 @@ class Capture:
         self._file = self._last_segment.path.open("ab", buffering=0)
 
     def _repair_last_segment(self) -> Segment:
-        """Remove an incomplete last line of the capture. Return its last segment, or a new one in an empty folder."""
+        """Return the capture's last segment (file), after removing an incomplete last line from it.
+
+        If the folder is empty, return a new segment, which begins at offset 0.
+        """
         old_segments = segments(self.folder)
         if not old_segments:
             return Segment(0, self.folder / _segment_name(0))
@@ -136,14 +119,20 @@ class Capture:
         return 0.0
 
     @property
+    def is_repeating(self) -> bool:
+        """True if the next readings of a source that replays are captured already, so that `append` skips them."""
+        return self._rows_to_skip > 0
+
+    @property
     def size_B(self) -> int:
         """The size of the capture in bytes, which is the offset of its end."""
         return self._last_segment.start + self._file.tell()
 
     def append(self, readings: Iterable[Reading]) -> int:
-        """Write readings, and return the number of readings written. Invalid readings are counted in ``refused``.
+        """Write readings, and return the number of readings written.
 
-        Raises DataError if the file cannot be written, or if the capture would become larger than ``most_B`` bytes.
+        Invalid readings are counted in ``refused``. Readings that a replaying source repeats are skipped. Raises
+        DataError if the file cannot be written, or if the capture would become larger than ``most_B`` bytes.
         """
         new_lines = []
         for reading in readings:
@@ -224,6 +213,11 @@ def segments(folder: Path) -> list[Segment]:
     return [Segment(int(path.stem.partition("-")[2]), path) for path in sorted(folder.glob(_SEGMENTS))]
 
 
+def _segment_at(folder: Path, offset: int) -> Segment | None:
+    """Return the segment that contains the byte at ``offset``, or will contain it; None if no segment is stored yet."""
+    return next((segment for segment in reversed(segments(folder)) if segment.start <= offset), None)
+
+
 def read_description(folder: str | Path) -> dict[str, Any]:
     """Return the content of capture.json. Raises DataError if this file is missing, damaged or of another version."""
     try:
@@ -258,7 +252,7 @@ def _read_end(folder: Path) -> dict[str, Any]:
 def _tail(path: Path) -> bytes:
     """Return the last `_TAIL_B` bytes of a segment (file of a capture); they may begin within a line.
 
-    If the segment is smaller, return a line break and the segment's whole content.
+    For a smaller segment, the result is a line break and the whole content, so that each line follows a line break.
     """
     with path.open("rb") as file:
         tail_start = max(0, path.stat().st_size - _TAIL_B)
@@ -271,6 +265,12 @@ def _line_count(path: Path) -> int:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(READ_B), b""))
 
 
+def size_B(folder: Path) -> int:
+    """Return the size of a capture in bytes, which is the offset of its end."""
+    stored_segments = segments(folder)
+    return stored_segments[-1].start + stored_segments[-1].path.stat().st_size if stored_segments else 0
+
+
 class Chunk(NamedTuple):
     """A chunk of a capture: its rows (`readings.SCHEMA`), the offset of its end, and the number of damaged lines."""
 
@@ -280,28 +280,45 @@ class Chunk(NamedTuple):
 
 
 def read(folder: Path, offset: int, most_B: int = READ_B) -> Chunk:
-    """Read whole lines of a capture from ``offset`` on, at most to the end of the file; return them as a chunk.
+    """Read the whole lines of a capture from ``offset`` (bytes) on, and return them as a chunk.
 
-    ``most_B`` is the largest number of bytes to read. The chunk is empty if the capture does not have a whole line at
-    the offset yet.
+    At most ``most_B`` bytes are read, and not beyond the end of the segment (file). The chunk is empty if the capture
+    does not have a whole line at the offset yet.
     """
-    candidates = [segment for segment in segments(folder) if segment.start <= offset]
-    if not candidates:
+    segment = _segment_at(folder, offset)
+    if segment is None:
         return Chunk([], offset, 0)
-    segment_start, path = candidates[-1]
-    with path.open("rb") as file:
-        file.seek(offset - segment_start)
+    with segment.path.open("rb") as file:
+        file.seek(offset - segment.start)
         content = file.read(most_B)
     whole_B = content.rfind(b"\n") + 1
     rows, damaged_count = parse_lines(content[:whole_B])
     return Chunk(rows, offset + whole_B, damaged_count)
 
 
-def split_into_pieces(folder: Path, offset: int, most_B: int | None, piece_B: int) -> list[tuple[int, int]]:
-    """Return [(offset, end), ...] of consecutive pieces of whole lines, the first of which begins at ``offset``.
+def read_piece(folder: Path, offset: int, end: int) -> Iterator[Chunk]:
+    """Yield the chunks from ``offset`` to ``end``, which are ends of lines, as a worker of Spark reads them.
 
-    A piece has at most ``piece_B`` bytes. All pieces together have at most ``most_B`` bytes (None: without a limit). If
-    the last piece ends at ``offset + most_B``, later calls return the same pieces, even if the capture has grown.
+    Raises DataError if the folder has no line at an offset: then the worker sees another folder than the process that
+    has divided the capture into pieces, and its readings would be lost.
+    """
+    while offset < end:
+        chunk = read(folder, offset, min(READ_B, end - offset))
+        if chunk.offset == offset:
+            raise DataError(
+                f"a worker finds no readings at byte {offset} of the capture {folder}; put the folder on storage that "
+                "the workers share with this process"
+            )
+        yield chunk
+        offset = chunk.offset
+
+
+def split_into_pieces(folder: Path, offset: int, most_B: int | None, piece_B: int) -> list[tuple[int, int]]:
+    """Return the ranges [(begin, end), ...] of consecutive pieces of whole lines, as offsets in bytes.
+
+    The first piece begins at ``offset``. A piece has at most ``piece_B`` bytes. All pieces together have at most
+    ``most_B`` bytes (None: without a limit). If the last piece ends exactly at ``offset + most_B``, later calls with
+    the same arguments return the same pieces, even if the capture has grown.
     """
     pieces = []
     end_limit = math.inf if most_B is None else offset + most_B
@@ -312,15 +329,20 @@ def split_into_pieces(folder: Path, offset: int, most_B: int | None, piece_B: in
 
 
 def _line_end(folder: Path, offset: int, before: float) -> int:
-    """Return the end of the last whole line in the capture's bytes from ``offset`` to ``before``.
+    """Return the offset after the last line break in the bytes [``offset``, ``before``) of the capture.
 
-    Only the segment that contains ``offset`` is searched. If no line ends there, the result is at most ``offset``.
+    Only the segment that contains ``offset`` is searched. If it has no line break in these bytes, the result is
+    ``offset``.
     """
-    segment_start, path = [segment for segment in segments(folder) if segment.start <= offset][-1]
-    limit = min(before, segment_start + path.stat().st_size)
+    segment = _segment_at(folder, offset)
+    if segment is None:  # The writer has described the capture, and not begun it yet.
+        return offset
+    limit = min(before, segment.start + segment.path.stat().st_size)
+    if limit <= offset:
+        return offset
     read_start = max(offset, int(limit) - _TAIL_B)
-    with path.open("rb") as file:
-        file.seek(read_start - segment_start)
+    with segment.path.open("rb") as file:
+        file.seek(read_start - segment.start)
         return read_start + file.read(int(limit) - read_start).rfind(b"\n") + 1
 
 

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
-from workbench.errors import DataError
+from workbench.errors import DataError, ParameterError
 from workbench.extensions import extensible
 from workbench.keywords import checked
-from workbench.pipelines.live import capture
+from workbench.locations import Location, is_url, local_path, location, lock
+from workbench.pipelines.live import capture, output
 from workbench.pipelines.live.background import Background
-from workbench.pipelines.live.capture import READ_B, Lock, end_offset, read_description
-from workbench.pipelines.live.output import LOCK, Output
+from workbench.pipelines.live.capture import READ_B, end_offset, read_description
+from workbench.pipelines.live.output import LOCK, STATE, Output
 from workbench.pipelines.live.windows import Fold, WindowSettings, window_settings
 from workbench.pipelines.queries import is_connect
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 CHART_S = 5.0  # longest wait for the last drawing of a chart
 SAVE_S = 1.0  # between two checkpoints, while no window closes
+WRITE_PAUSE = 20.0  # shortest pause after a write, in multiples of its duration: a follower writes 5% of the time
 
 
 @extensible
@@ -38,14 +38,15 @@ class Following(Background):
 
     engine = ""
 
-    def __init__(self, source: Path, folder: Path, settings: WindowSettings) -> None:
-        self.folder, self.settings = folder, settings
+    def __init__(self, source: Path, folder: Location, settings: WindowSettings) -> None:
+        self.folder: Any = folder
+        self.settings = settings
         self.charts: list[threading.Thread] = []
         self._source = source
-        self._lock = Lock(folder, LOCK)
+        self._lock = lock(folder, LOCK, "writes windows into it")
         try:
             description = {"capture": read_description(source)["id"], "engine": self.engine}
-            self._output = Output(folder, settings, description)
+            self._output = Output(folder, settings, description, self._lock.check)
             self._prepare()
         except BaseException:
             self._lock.release()
@@ -54,34 +55,35 @@ class Following(Background):
         self._thread.start()
 
     def _prepare(self) -> None:
-        """Restore the state that an earlier follower of the capture has stored, if any, before the thread starts."""
+        """Restore the state that an earlier follower of the capture may have stored. Runs before the thread starts."""
 
     def _clean_up(self) -> None:
         self._lock.release()
 
-    def windows(self) -> pd.DataFrame:
+    def windows(self, last_s: float | None = None) -> pd.DataFrame:
         """Return a pandas table of the closed windows. When the capture has ended, all windows are closed.
 
-        The columns are those of `wb.pipelines.windows`.
+        ``last_s`` selects the windows in the last ``last_s`` seconds before the end of the newest closed window; None:
+        all windows. The windows are read from the folder at each call, because the follower keeps no closed windows in
+        memory. The columns are those of `wb.pipelines.windows`. Raises ParameterError if ``last_s`` is not above 0.
         """
-        return self._output.windows().to_pandas()
+        if last_s is not None and not (isinstance(last_s, (int, float)) and last_s > 0):
+            raise ParameterError(f"last_s is {last_s!r:.60}; it must be a number of seconds above 0")
+        return self._output.windows(last_s).to_pandas()
 
     @property
     def readings(self) -> int:
         """The number of readings counted in the closed windows, including late readings."""
-        return self._sum("count") + self.late
+        return self._output.totals.readings
 
     @property
     def late(self) -> int:
-        """The number of readings that arrived too late to count in the windows of their own times."""
-        return self._sum("late")
-
-    def _sum(self, column: str) -> int:
-        return int(pc.sum(self._output.windows().column(column), min_count=0).as_py())
+        """The number of late readings: they arrived after the window of their own time was closed."""
+        return self._output.totals.late
 
     @property
     def parts(self) -> int:
-        """The number of Parquet files with windows."""
+        """The number of Parquet files with windows. A file has about 30,000 windows; only the last one has fewer."""
         return self._output.parts
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -97,7 +99,8 @@ class Following(Background):
                 chart.join(CHART_S)  # A notebook executed without a browser shows no later output.
 
     def __repr__(self) -> str:
-        counts = f"{self._output.windows().num_rows:,} windows of {self.readings:,} readings, {self.late:,} late"
+        totals = self._output.totals
+        counts = f"{totals.windows:,} windows of {totals.readings:,} readings, {totals.late:,} late"
         return f"<following {str(self._source)!r} {self.engine}: {counts}, {self.state}>"
 
 
@@ -107,45 +110,73 @@ class LocalFollowing(Following):
     engine = "here"
 
     def _prepare(self) -> None:
-        self._fold, self._offset, self._part_number = Fold(self.settings), 0, 0
-        self.damaged = 0
-        stored_state = self._output.state()
+        self._fold, self._offset, self.damaged = Fold(self.settings), 0, 0
+        self._closed_windows: list[tuple[Any, ...]] = []  # closed and not written yet
+        counted_windows, stored_state = 0, self._output.state()
         if stored_state is not None:
             self._fold.restore(stored_state["fold"])
-            self._offset, self._part_number, self.damaged = (
-                stored_state[name] for name in ("offset", "part", "damaged")
+            self._offset, self.damaged = stored_state["offset"], stored_state["damaged"]
+            if "windows" in stored_state:
+                counted_windows = stored_state["windows"]
+            else:  # The state is of an earlier version, which stored the number of the next part.
+                counted_windows = self._output.windows_before(stored_state["part"])
+        if self._offset > (size_B := capture.size_B(self._source)):  # after a power failure
+            raise DataError(
+                f"{self.folder} has the readings up to byte {self._offset:,} of the capture, which has {size_B:,} "
+                "bytes; use another folder"
             )
-        self._output.remove_parts(self._part_number)
+        # The windows that were written after the state was stored; they will be closed again.
+        self._windows_to_skip = self._output.totals.windows - counted_windows
+        if self._windows_to_skip < 0:
+            raise DataError(
+                f"{self.folder} lacks {-self._windows_to_skip:,} windows that its {STATE} includes; use another folder"
+            )
 
     def _work(self) -> None:
-        saved_s, is_over, has_unsaved_lines = time.perf_counter(), False, False
+        saved_s, write_due_s, is_over, has_unsaved_lines = time.perf_counter(), 0.0, False, False
         while not is_over:
             # The end is read first, so that no line before it can be missed.
             capture_end = end_offset(self._source)
-            chunk = capture.read(self._source, self._offset, READ_B)
-            self._fold.add(chunk.rows)
-            has_unsaved_lines = has_unsaved_lines or chunk.offset > self._offset
-            self._offset, self.damaged = chunk.offset, self.damaged + chunk.damaged
+            offset = self._read_next_lines()
+            has_new_lines = offset > self._offset
+            has_unsaved_lines, self._offset = has_unsaved_lines or has_new_lines, offset
             is_over = capture_end is not None and self._offset >= capture_end
-            closed_windows = self._fold.close(is_over)
-            if closed_windows:
-                self._output.write_rows(self._part_number, closed_windows)
-                self._part_number += 1
-            is_stopped = self._is_stopping.is_set()
-            if closed_windows or (
-                has_unsaved_lines and (is_over or is_stopped or time.perf_counter() - saved_s >= SAVE_S)
-            ):
+            self._close_windows(is_over)
+            is_stopped, now_s = self._is_stopping.is_set(), time.perf_counter()
+            if self._closed_windows:
+                is_due = now_s >= write_due_s or len(self._closed_windows) >= output.PART_ROWS
+            else:
+                is_due = now_s - saved_s >= SAVE_S
+            has_news = has_unsaved_lines or self._closed_windows
+            if has_news and (is_due or is_over or is_stopped):
                 self._save()
                 saved_s, has_unsaved_lines = time.perf_counter(), False
+                write_due_s = saved_s + WRITE_PAUSE * (saved_s - now_s)
             if is_stopped:
                 return
-            if not chunk.rows:
+            if not has_new_lines:
                 self._is_stopping.wait(POLL_S)
 
+    def _read_next_lines(self) -> int:
+        """Count the capture's next readings in their windows; return the offset of the first line after them."""
+        chunk = capture.read(self._source, self._offset, READ_B)
+        self._fold.add(chunk.rows)
+        self.damaged += chunk.damaged
+        return chunk.offset
+
+    def _close_windows(self, is_over: bool) -> None:
+        closed_windows = self._fold.close(is_over)
+        skipped_count = min(self._windows_to_skip, len(closed_windows))
+        self._windows_to_skip -= skipped_count
+        self._closed_windows += closed_windows[skipped_count:]
+
     def _save(self) -> None:
-        fold = self._fold.state()
+        """Write the closed windows, then the state, and forget these windows."""
+        self._output.append_rows(self._closed_windows)
+        self._closed_windows = []
+        counted_windows = self._output.totals.windows - self._windows_to_skip
         self._output.save_state(
-            {"offset": self._offset, "part": self._part_number, "damaged": self.damaged, "fold": fold}
+            {"offset": self._offset, "windows": counted_windows, "damaged": self.damaged, "fold": self._fold.state()}
         )
 
 
@@ -164,24 +195,31 @@ def follow(
     every_s  length of a window in seconds
     by       columns of readings: each combination of their values has windows of its own
     late_s   a window is closed when the newest reading is this many seconds later than the window's end
-    out      the folder for the windows; None: a folder in that of the capture, named after the parameters
-    spark    a Spark session, but not of Spark Connect, to compute the windows by Structured Streaming; None: in this
-             process, without Java
+    out      the folder for the windows, or its URL in an object store (not with a classic session of Spark); None: a
+             subfolder of the capture's folder, named after the parameters
+    spark    a Spark session whose workers can read ``folder`` under the same path. A classic session computes the
+             windows by Structured Streaming; with Spark Connect, this process merges windows that the workers compute.
+             None: in this process, without Java
 
     Following the same capture into the same folder again continues where the last follower was stopped or killed: no
     reading is skipped or counted twice. Raises ParameterError for invalid parameters of windows. Raises DataError if
     ``folder`` has no capture, or if ``out`` has windows of another capture or with other parameters. Raises DataError
-    also if another process is writing to ``out``, and for a session of Spark Connect.
+    also if another process is writing to ``out``. If Spark's workers cannot read ``folder``, `wait` raises DataError.
     """
-    source = Path(getattr(folder, "folder", folder))
+    source = local_path(getattr(folder, "folder", folder), "folder")
     read_description(source)
     settings = window_settings(every_s, by, late_s)
     if spark is None:
-        return LocalFollowing(source, source / settings.name if out is None else Path(out), settings)
+        return LocalFollowing(source, source / settings.name if out is None else location(out), settings)
     if is_connect(spark):
+        from workbench.pipelines.live.connect import ConnectFollowing
+
+        connect_folder = source / f"{settings.name}-connect" if out is None else location(out)
+        return ConnectFollowing(source, connect_folder, settings, spark=spark)
+    if is_url(out):
         raise DataError(
-            "a capture cannot be followed by Spark Connect, because its files are written by this process; "
-            'leave out `spark`, or use a session on this machine: wb.pipelines.spark("local[*]")'
+            f"`out` is {out!r:.80}, a URL; Spark stores the state of its windows in a folder, so give a folder, or "
+            "leave out `spark`"
         )
     from workbench.pipelines.live.spark import SparkFollowing
 

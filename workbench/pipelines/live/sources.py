@@ -6,8 +6,8 @@
     any object with ``next_reading(timeout_s)``, ``is_over`` and ``lost``: an `Inbox`; a subscription, or a mesh, of a
                       protocol that runs on this machine's network
 
-Scenarios and runs *replay*: they deliver the same readings from the beginning each time, and can wait. An object with
-``next_reading`` delivers each reading once and cannot wait.
+Scenarios and runs *replay*: they deliver the same readings from the beginning each time, and wait while readings are
+written. An object with ``next_reading`` delivers each reading once and cannot wait.
 """
 
 from __future__ import annotations
@@ -54,25 +54,34 @@ class LiveSource(Protocol):
         """True if the source has ended, so that no more readings will arrive."""
 
     def next_reading(self, timeout_s: float) -> Reading | dict[str, Any] | None:
-        """Return the next reading, as a `Reading` or a dict of its fields; None if none arrives within the timeout."""
+        """Return the next reading, as a `Reading` or a dict of its fields; wait at most ``timeout_s`` seconds for it.
+
+        Returns None if no reading arrives in this time.
+        """
 
 
 class Source(NamedTuple):
     """A source of readings for `stream`, which captures them in a folder.
 
     ``name`` is the description of the source that is stored in the capture. With ``replays`` the source delivers the
-    same readings from the beginning each time. ``chunks(stopped)`` yields lists of readings, also empty ones, until the
-    source ends or ``stopped()`` is true. ``lost()`` returns the number of readings that the source has lost.
+    same readings from the beginning each time. ``chunks(stopped, is_repeating)`` yields lists of readings, also empty
+    ones, until the source ends or ``stopped()`` is true. While ``is_repeating()`` is true, the next readings are
+    captured already, and a source with a pace does not wait. ``lost()`` returns the number of readings that the source
+    has lost.
     """
 
     name: dict[str, Any]
     replays: bool
-    chunks: Callable[[Callable[[], bool]], Iterator[list[Reading]]]
+    chunks: Callable[[Callable[[], bool], Callable[[], bool]], Iterator[list[Reading]]]
     lost: Callable[[], int]
 
 
 def make_source(source: Any, pace: float | None, regions: Any) -> Source:
-    """Return a `Source` for a scenario, a run or an object with ``next_reading``. Raises ParameterError for others."""
+    """Return the `Source` that delivers the readings of ``source``: a scenario, a run, or a `LiveSource`.
+
+    ``pace`` and ``regions`` are those of `stream`; they apply only to scenarios and runs, ``pace`` not to a run on
+    motes. Raises ParameterError for another source, and for an invalid ``pace`` or ``regions``.
+    """
     if pace is not None and not (isinstance(pace, (int, float)) and pace > 0):
         raise ParameterError(f"`pace` is {pace!r:.60}; it must be above 0: seconds of the run played in one second")
     if isinstance(source, (Scenario, Run)):
@@ -80,7 +89,7 @@ def make_source(source: Any, pace: float | None, regions: Any) -> Source:
     if hasattr(source, "next_reading"):
         if pace is not None or regions is not None:
             raise ParameterError("`pace` and `regions` apply only to scenarios and runs; omit them for this source")
-        return Source({"of": "readings"}, False, lambda stopped: _poll(source, stopped), lambda: int(source.lost))
+        return Source({"of": "readings"}, False, lambda stopped, _: _poll(source, stopped), lambda: int(source.lost))
     raise ParameterError(
         f"{source!r:.60} cannot be streamed; the source must be a scenario, a run, an Inbox, a subscription or a mesh"
     )
@@ -97,13 +106,14 @@ def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Sou
                 "`pace` is given for a run on motes; omit it, because the readings arrive in real time"
             )
         name |= {"of": "run on motes", "run": run.token}
-        return Source(name, True, lambda stopped: _follow_run(run, Deliveries(node_regions), stopped), lambda: 0)
+        return Source(name, True, lambda stopped, _: _follow_run(run, Deliveries(node_regions), stopped), lambda: 0)
     if isinstance(run, Run):
         run.trace  # noqa: B018  # A missing trace raises here, not in the thread.
 
-    def chunks(stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
+    def chunks(stopped: Callable[[], bool], is_repeating: Callable[[], bool]) -> Iterator[list[Reading]]:
         deliveries = Deliveries(node_regions)
-        row_lists = _replay(run, pace, stopped) if isinstance(run, Run) else _simulate(run, pace, stopped)
+        steps = _steps(engine.duration_us(scenario), pace, stopped, is_repeating)
+        row_lists = _replay(run, steps, stopped) if isinstance(run, Run) else _simulate(run, steps, stopped)
         for trace_rows in row_lists:
             yield list(deliveries.readings(trace_rows))
 
@@ -138,47 +148,52 @@ class _RowCollector(MetricsRecorder):
         return list(zip(*(cells[index::width] for index in range(width)), strict=True))
 
 
-def _simulate(scenario: Scenario, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
+def _simulate(scenario: Scenario, steps: Iterable[int], stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
     """Simulate a scenario step by step; yield the new rows of its trace after each step.
 
-    ``pace`` is the number of simulated seconds per second of real time; None: as fast as possible. The iterator ends
-    early if ``stopped()`` is true.
+    ``steps`` are the simulation times (µs) at which a step ends, from `_steps`. The iterator ends early if
+    ``stopped()`` is true.
     """
     collector = _RowCollector()
     kernel = engine.begin(scenario, collector)
-    duration_us = engine.duration_us(scenario)
-    for until_us in _steps(duration_us, pace, stopped):
+    for until_us in steps:
         kernel.play_until(until_us)
         yield collector.take()
     if not stopped():
-        kernel.play(duration_us, None)  # Frames in flight still arrive.
+        kernel.play(engine.duration_us(scenario), None)  # Frames in flight still arrive.
         yield collector.take()
 
 
-def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) -> Iterator[int]:
-    """Yield the simulation times (µs, below the duration) up to which a run is simulated step by step.
+def _steps(
+    duration_us: int, pace: float | None, stopped: Callable[[], bool], is_repeating: Callable[[], bool]
+) -> Iterator[int]:
+    """Yield the simulation times (µs, below ``duration_us``) up to which a run is simulated step by step.
 
     ``pace`` is the number of simulated seconds per second of wall-clock time: each time is yielded when it is due.
-    None means without waiting. The iterator ends early if ``stopped()`` is true.
+    Without a pace (None), and while ``is_repeating()`` is true, times are yielded without waiting. When
+    ``is_repeating()`` becomes false, the pace counts from the last time yielded before. The iterator ends early if
+    ``stopped()`` is true.
     """
     began_s, until_us = time.perf_counter(), 0
     step_us = 1_000_000 if pace is None else max(1, round(pace * STEP_S * 1e6))
     while until_us + step_us < duration_us and not stopped():
         until_us += step_us
-        if pace is not None:
+        if pace is not None and is_repeating():
+            began_s = time.perf_counter() - until_us / 1e6 / pace
+        elif pace is not None:
             time.sleep(max(0.0, until_us / 1e6 / pace - (time.perf_counter() - began_s)))
         yield until_us
 
 
-def _replay(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
-    """Replay a run that has ended: yield lists of the trace rows from which readings are made.
+def _replay(run: Run, steps: Iterable[int], stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
+    """Replay a run that has ended: yield lists of those rows of its trace from which readings are made, in order.
 
-    ``pace`` is the number of seconds of the run per second of real time; None: as fast as possible. The iterator ends
-    early if ``stopped()`` is true.
+    ``steps`` are the simulation times (µs) at which a list ends, from `_steps`. The iterator ends early if
+    ``stopped()`` is true.
     """
     trace = _select_events(run.trace)
     times_us, row = trace.column("time_us").to_numpy(), 0
-    for until_us in _steps(engine.duration_us(run.scenario), pace, stopped):
+    for until_us in steps:
         end_row = int(times_us.searchsorted(until_us, side="right"))
         yield from _rows(trace.slice(row, end_row - row))
         row = end_row
@@ -215,7 +230,7 @@ def _rows(trace: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
 def _poll(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
     """Yield lists (some empty) of the new readings of a source that never waits for its reader.
 
-    The iterator ends if ``stopped()`` is true.
+    The iterator ends if the source is over, or if ``stopped()`` is true.
     """
     while not stopped():
         chunk: list[Reading] = []
@@ -254,7 +269,8 @@ def regions(topology: Any, columns: int = 2, rows: int = 2) -> dict[int, str]:
 def assign_regions(topology: Any, choice: Any) -> Mapping[int, str]:
     """Return {node: name of its region}.
 
-    ``choice`` is (columns, rows) of a grid, None (2 x 2), or a mapping from nodes to names.
+    ``choice`` is (columns, rows) of a grid, None (2 x 2), or a mapping from nodes to names, which is returned
+    unchanged. Raises ParameterError for another choice.
     """
     if choice is None:
         return regions(topology)
@@ -369,7 +385,10 @@ class Inbox:
             return self._is_closed and not self._readings
 
     def next_reading(self, timeout_s: float) -> Reading | None:
-        """Remove and return the oldest reading, or None after the timeout or if the inbox is closed and empty."""
+        """Remove and return the oldest reading; wait at most ``timeout_s`` seconds for it.
+
+        Returns None after the timeout, and if the inbox is closed and empty.
+        """
         with self._condition:
             self._condition.wait_for(lambda: self._readings or self._is_closed, timeout_s)
             return self._readings.popleft() if self._readings else None

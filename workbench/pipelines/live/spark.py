@@ -8,17 +8,24 @@ Theory of operation
     several batches. Tasks of at most `PIECE_B` each read a batch in parallel. To plan the tasks, only the end of each
     piece is read.
 
-    Each line determines by itself whether its reading is late (`windows`). A late reading counts at the newest time, so
-    Spark's own watermark, which is never ahead of the newest reading, drops no reading. A window is written when the
-    watermark has passed the window's end. The windows of batch N are written as part N; a repeated batch overwrites it.
+    Spark 4.2 and later passes the start of the next batch and the limit of its size to the reader. Earlier versions
+    pass neither, so the reader remembers the end of the last batch that Spark has planned.
+
+    A line of the capture has all data that determine whether its reading is late (`windows`). A late reading counts in
+    the window of the newest time so far. Spark's own watermark (the time up to which windows are closed) is never later
+    than this time, so Spark drops no reading. A window is written when the watermark has passed the window's end. The
+    windows of a repeated batch are not written again.
 
     Spark moves the watermark after each batch, so windows are written a batch later than without Spark. After the end
-    of a capture, a row of nulls follows whose time is later than all windows. This row makes the watermark pass the
-    windows; the row's own window is never written.
+    of a capture, one row without values is added, whose time is later than all windows. This row moves the watermark
+    past the windows; the row's own window is never written.
 
 Options
-    nulls_after_s   distance in seconds from the newest reading of a finished capture to that row of nulls. Without the
-               option the row is not added.
+    nulls_after_s   seconds from the newest reading of a finished capture to the time of the added row. Without the
+               option no row is added.
+    batch_B    largest size of a batch in bytes, at least 65,536. The default is 64 MB with Spark 4.2 and later. The
+               default before 4.2 is the whole capture, because a query with the trigger ``availableNow`` or ``once``
+               takes only one batch there. `follow` sets this option.
 """
 
 from __future__ import annotations
@@ -31,8 +38,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from workbench.errors import DataError
 from workbench.pipelines.live import capture
-from workbench.pipelines.live.capture import end_offset
+from workbench.pipelines.live.capture import BATCH_B, PIECE_B, end_offset
 from workbench.pipelines.live.following import POLL_S, Following
 from workbench.pipelines.live.output import CHECKPOINT
 from workbench.pipelines.live.readings import SCHEMA, to_table
@@ -41,7 +49,7 @@ from workbench.pipelines.shipping import ship
 
 FORMAT = "workbench.readings"
 TRIGGER = "500 milliseconds"
-BATCH_B, PIECE_B = 64 << 20, 4 << 20
+LEAST_BATCH_B = 1 << 16  # more than the longest line
 _TYPES = {pa.float64(): "DOUBLE", pa.int64(): "BIGINT", pa.string(): "STRING"}
 
 
@@ -66,8 +74,14 @@ class ReadingsSource(DataSource):
 
         Spark requires the method's name. ``schema`` is ignored, as the columns are always those of `schema`.
         """
-        nulls_after_s = self.options.get("nulls_after_s")
-        return _StreamReader(self._folder(), None if nulls_after_s is None else float(nulls_after_s))
+        nulls_after_s, batch_B = self.options.get("nulls_after_s"), self.options.get("batch_B")
+        if batch_B is not None and not (batch_B.isdecimal() and int(batch_B) >= LEAST_BATCH_B):
+            raise DataError(f"the option 'batch_B' is {batch_B!r:.60}; it must be a number of bytes, at least 65536")
+        return _StreamReader(
+            self._folder(),
+            None if nulls_after_s is None else float(nulls_after_s),
+            None if batch_B is None else int(batch_B),
+        )
 
     def _folder(self) -> Path:
         folder = Path(self.options.get("path", "")).absolute()
@@ -79,11 +93,7 @@ class ReadingsSource(DataSource):
 
 
 def _read(folder: Path, offset: int, end: int) -> Iterator[pa.RecordBatch]:
-    while offset < end:
-        chunk = capture.read(folder, offset, min(capture.READ_B, end - offset))
-        if chunk.offset == offset:
-            return
-        offset = chunk.offset
+    for chunk in capture.read_piece(folder, offset, end):
         yield from to_table(chunk.rows).to_batches()
 
 
@@ -99,27 +109,31 @@ class _Reader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader):
-    def __init__(self, folder: Path, nulls_after_s: float | None) -> None:
-        self._folder, self._nulls_after_s = folder, nulls_after_s
+    def __init__(self, folder: Path, nulls_after_s: float | None, batch_B: int | None) -> None:
+        self._folder, self._nulls_after_s, self._batch_B = folder, nulls_after_s, batch_B
+        self._next_offset = 0  # the end of the last planned batch
 
     def initialOffset(self) -> dict[str, Any]:
         return {"offset": 0, "ended": False}
 
-    # Before Spark 4.2 it is called without arguments; then the batch is the whole capture.
+    # Before version 4.2 Spark passes no arguments. A query that continues first plans the batch from its last offset to
+    # the same offset (AcceptsLatestSeenOffset), so `_next_offset` is known before this call.
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
-        start_offset = 0 if start is None else start["offset"]
+        start_offset = self._next_offset if start is None else start["offset"]
+        most_B = self._batch_B if start is None else getattr(limit, "max_bytes", None)
         # The end is read first, so that no line before it can be missed.
         capture_end = capture.end_offset(self._folder)
-        pieces = capture.split_into_pieces(self._folder, start_offset, getattr(limit, "max_bytes", None), PIECE_B)
+        pieces = capture.split_into_pieces(self._folder, start_offset, most_B, PIECE_B)
         offset = pieces[-1][1] if pieces else start_offset
         return {"offset": offset, "ended": capture_end is not None and offset >= capture_end}
 
     def getDefaultReadLimit(self) -> Any:
         from pyspark.sql.streaming.datasource import ReadMaxBytes
 
-        return ReadMaxBytes(BATCH_B)
+        return ReadMaxBytes(self._batch_B or BATCH_B)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        self._next_offset = max(self._next_offset, end["offset"])
         pieces = capture.split_into_pieces(self._folder, start["offset"], end["offset"] - start["offset"], PIECE_B)
         is_end = self._nulls_after_s is not None and end["ended"] and not start["ended"]
         return list(map(InputPartition, [*pieces, None] if is_end else pieces))
@@ -139,13 +153,14 @@ class SparkFollowing(Following):
     engine = "on Spark"
 
     def __init__(self, *settings: Any, spark: Any) -> None:
+        self._given_session = spark
         self._spark = spark.newSession()  # a session of its own, so that its settings affect no other query
         super().__init__(*settings)
 
     def _prepare(self) -> None:
         checkpoint = self.folder / CHECKPOINT
         if not checkpoint.exists():
-            self._output.remove_parts(0)
+            self._output.clear()
         # The default shuffle of 200 partitions takes longer than a batch.
         self._spark.conf.set("spark.sql.shuffle.partitions", str(self._spark.sparkContext.defaultParallelism))
         writer = self._windows().writeStream.foreachBatch(self._write).trigger(processingTime=TRIGGER)
@@ -157,11 +172,18 @@ class SparkFollowing(Following):
 
         settings = self.settings
         ship(self._spark)
-        self._spark.dataSource.register(ReadingsSource)
+        # Spark looks for the name in the active session of this thread, and refuses the source if that session has it.
+        sessions = self._spark.sparkContext._jvm.org.apache.spark.sql.classic.SparkSession
+        sessions.setActiveSession(self._spark._jsparkSession)
+        try:
+            self._spark.dataSource.register(ReadingsSource)
+        finally:
+            sessions.setActiveSession(self._given_session._jsparkSession)
         nulls_after_s = 2 * (settings.every_us + settings.late_us) / 1e6 + 1
         capture_lines = (
             self._spark.readStream.format(FORMAT)
             .option("nulls_after_s", nulls_after_s)
+            .option("batch_B", BATCH_B)
             .load(str(self._source.absolute()))
         )
         lines_in_us = capture_lines.selectExpr(
@@ -180,9 +202,7 @@ class SparkFollowing(Following):
         return aggregates.selectExpr(*span_ends, *settings.by, *AGGREGATES)
 
     def _write(self, frame: Any, number: int) -> None:
-        table = frame.toArrow()
-        if len(table):
-            self._output.write_part(number, table)
+        self._output.append(frame.toArrow(), number)
 
     def _work(self) -> None:
         try:

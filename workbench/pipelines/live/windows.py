@@ -25,7 +25,11 @@ BY = ("node", "sink", "region", "key")
 
 
 class WindowSettings(NamedTuple):
-    """The settings of windows, made by `window_settings`: length, allowed lateness, and grouping columns."""
+    """The settings of windows, made by `window_settings`.
+
+    ``every_us`` is the length of a window and ``late_us`` the allowed lateness, both in µs. ``by`` has the names of the
+    grouping columns.
+    """
 
     every_us: int
     late_us: int
@@ -64,7 +68,10 @@ class WindowSettings(NamedTuple):
         return f"CASE WHEN {self.is_late} THEN newest_us ELSE time_us END"
 
     def start_of(self, time_us: str) -> str:
-        """Return the SQL expression of the start (µs) of the window that contains the time ``time_us``, also SQL."""
+        """Return the SQL expression of the start (µs) of the window that contains a time.
+
+        ``time_us`` is the SQL expression of this time, in µs.
+        """
         return f"({time_us} - {time_us} % {self.every_us})"
 
 
@@ -81,7 +88,7 @@ AGGREGATES = {
 
 
 def window_settings(every_s: float, by: Sequence[str], late_s: float) -> WindowSettings:
-    """Check parameters of the function `windows`, and return them as settings.
+    """Check ``every_s``, ``by`` and ``late_s``, parameters of the function `windows`, and return them as settings.
 
     Raises ParameterError for invalid values.
     """
@@ -103,17 +110,20 @@ def windows(
     late_s: float = 30.0,
     value: str = "value",
 ) -> Any:
-    """Return statistics of readings in windows, time intervals of ``every_s`` seconds.
+    """Return the count, mean, minimum and maximum of readings in windows, intervals of ``every_s`` seconds.
 
     The result has a row for each window and combination of values in the columns ``by``, if there are such readings.
 
-    ``readings`` is a `Stream` or the folder of a capture; a pandas frame, an Arrow table or a path to Parquet with at
-    least time_s, the columns in ``by`` and the column named by ``value``; or a DataFrame of Spark with these columns.
-    The result is a DataFrame of Spark for such a DataFrame, otherwise a pandas frame. Missing values are skipped.
+    ``readings`` is a `Stream`, the folder of a capture, or a table: a pandas frame, an Arrow table, a path to Parquet
+    or a DataFrame of Spark. A table needs the columns time_s, those in ``by``, and the column named by ``value``. The
+    result is a DataFrame of Spark if ``readings`` is one, otherwise a pandas frame. Missing values are skipped.
 
-    The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. The rows are sorted. A reading is
-    late if its window ended ``late_s`` or more before the reading's *newest time*. A late reading counts only in the
-    column ``late`` of the window that contains the newest time. The newest time of a reading is
+    The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. The rows are sorted by start_s,
+    then by the columns of ``by``.
+
+    A reading is late if its window ended ``late_s`` or more before the reading's *newest time*, the latest time that
+    was known when it arrived. Statistics leave late readings out. The column ``late`` of the window that contains the
+    newest time counts them. The newest time of a reading is
 
     - the value in the column newest_s, which a capture has
     - without this column, the latest time_s of all readings whose arrived_s is not later than that of the reading
@@ -178,8 +188,8 @@ class Fold:
 
     A window has the count, mean, minimum and maximum of the readings in an interval. `close` returns the windows that
     no later reading can change. Readings must be added in the order in which the capture (the folder of recorded
-    readings, `capture`) stores them. Then the windows do not depend on how the readings are divided into batches, nor
-    on how often the process is killed and continued from its stored state: they are equal to the last bit.
+    readings, `capture`) stores them. Then the windows are equal to the last bit, however the readings are divided into
+    batches, and however often the process is killed and continued from its stored state.
     """
 
     def __init__(self, settings: WindowSettings) -> None:
@@ -212,10 +222,10 @@ class Fold:
             window[_MAX] = max(window[_MAX], value)
 
     def close(self, is_over: bool = False) -> list[tuple[Any, ...]]:
-        """Remove and return the windows that cannot change any more, in ascending order.
+        """Remove and return the windows that cannot change any more.
 
-        With ``is_over`` the capture has ended, so all windows are closed. Each window is a tuple of its values in
-        the columns of `WindowSettings.schema`.
+        With ``is_over`` the capture has ended, so all windows are closed. Each window is a tuple of its values in the
+        columns of `WindowSettings.schema`. Windows are sorted by start time, then by the columns ``by``.
         """
         closed_until_us = math.inf if is_over else self.newest_us - self.settings.late_us
         closed_keys = sorted(key for key in self._open_windows if key[0] + self.settings.every_us <= closed_until_us)
@@ -243,6 +253,22 @@ class Fold:
         self._open_windows = {
             tuple(window[:width]): list(_from_json_values(window[width:])) for window in state["open"]
         }
+
+    def merge(self, state: dict[str, Any]) -> None:
+        """Add the windows of another `Fold`, which has counted later readings of the capture and returned ``state``.
+
+        Values are then summed in another order than by `add`, so means may differ in their last digits.
+        """
+        other = Fold(self.settings)
+        other.restore(state)
+        self.newest_us = max(self.newest_us, other.newest_us)
+        for window_key, (count, value_sum, smallest, largest, late_count) in other._open_windows.items():
+            window = self._open_windows.setdefault(window_key, [0, 0.0, math.inf, -math.inf, 0])
+            window[_COUNT] += count
+            window[_SUM] += value_sum
+            window[_MIN] = min(window[_MIN], smallest)
+            window[_MAX] = max(window[_MAX], largest)
+            window[_LATE] += late_count
 
 
 def _to_json_values(window: list[Any]) -> list[Any]:

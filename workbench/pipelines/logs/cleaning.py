@@ -5,6 +5,12 @@ Theory of operation
     is removed as a whole. A gap removes nothing and is only reported. A value is removed by the first rule in `RULES`
     that it breaks. Jumps and stuck sensors are detected among the values in range. A value can be a jump only if the
     node's previous and next readings both have a value in range.
+
+Limits
+    On Spark the three tables of `Cleaned` are computed when they are used, and this process collects nothing. All
+    readings of a node are sorted in one task, on disk if necessary. Each table reads the readings again, several times
+    if there are several rules, so the readings of a log should be persisted (``log.rows.persist()``) or stored as
+    Parquet before.
 """
 
 from __future__ import annotations
@@ -43,8 +49,8 @@ class Cleaned:
     rows        the readings without duplicates, sorted by node and time; a removed value is missing
     left_out    a row for each removed value, duplicate or gap: rule, what (the column; empty for duplicates and gaps),
                 node, time_s, value (for a gap: its length in seconds; for a duplicate: missing)
-    counts      the number of rows in ``left_out`` for each rule and column: rule, what, found. For the rule unit, found
-                is the number of converted values
+    counts      a row for each rule and column: rule, what (the column, as in ``left_out``), found (number of rows in
+                ``left_out``; for the rule unit: number of converted values)
     """
 
     rows: Any
@@ -56,17 +62,19 @@ class Cleaned:
 def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
     """Return the readings without the values that break the rules, the removed values, and counts.
 
+    A removed value becomes null, and its row stays; only a duplicate is removed as a row.
+
     ``readings`` is a table with the columns time_s and node: a pandas frame, a Parquet file, a DataFrame of Spark, a
     `Log`. ``rules`` is {name of the rule: its setting}; rules apply in this order:
 
     unit        {"temperature_F": "temperature_C"}: convert a column and rename it; both names end with their unit
-    duplicate   ("node", "epoch"): of readings that are equal in these columns, only the reading with the smallest
-                values is kept; they are compared column by column, and a missing value counts as largest
+    duplicate   ("node", "epoch"): of readings that are equal in these columns, only the smallest is kept. Readings are
+                compared column by column, and a missing value counts as largest
     range       {"temperature_C": (-20, 60), "humidity_pct": "HUMIDITY"}: remove values outside of the range. The
                 name of a key stands for the range of values that can be published with this key
     jump        {"temperature_C": 5}: remove a value that differs by more than 5 from both its neighbors in time
     stuck       {"temperature_C": 50}: of more than 50 equal values in a row, those after the first 50 are removed
-    gap         300: report more than 300 seconds between two readings of a node
+    gap         300: count pauses of more than 300 seconds between two successive readings of a node; nothing is removed
 
     The default is ``{"duplicate": ("node", "time_s"), "range": {"temperature_C": "TEMP", "humidity_pct":
     "HUMIDITY"}}``, without columns that do not exist. Raises DataError for an unknown rule or column, and for an
@@ -93,7 +101,11 @@ def _defaults(columns: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The cleaning rules of a user, translated to SQL queries."""
+    """The cleaning rules of a user, translated to SQL queries.
+
+    A query names the tables that it reads in braces: {readings}, and {numbered}, {judged} and {left_out}, the results
+    of the methods of these names.
+    """
 
     columns: tuple[str, ...]  # before units are converted
     units: Mapping[str, str]
@@ -133,7 +145,7 @@ class _Plan:
         return [name for name in self.names if name in {*self.ranges, *self.jumps, *self.stuck}]
 
     def numbered(self) -> str:
-        """Return an SQL query for all readings in converted units.
+        """Return the SQL query over {readings} for all readings in converted units.
 
         The column copy__ numbers equal readings (duplicates) from 1; number 1 is kept.
         """
@@ -145,7 +157,7 @@ class _Plan:
         return f"SELECT *, {copy_number} AS copy__ FROM (SELECT {columns} FROM {{readings}}) AS converted"
 
     def judged(self) -> str:
-        """Return an SQL query for the readings without duplicates, with the rule that each value breaks.
+        """Return the SQL query over {numbered} for the readings without duplicates, with the rules that values break.
 
         For each checked column C, a column C__rule has the name of the first rule that the value of C breaks, or NULL.
         The column gap__ has the time in seconds since the node's previous reading.
@@ -189,7 +201,7 @@ class _Plan:
         return f"CASE {' '.join(cases)} END"
 
     def rows(self) -> str:
-        """Return an SQL query for the readings in which each value that breaks a rule is NULL."""
+        """Return the SQL query over {judged} for the readings in which each value that breaks a rule is NULL."""
         of_rule = {name: f"CASE WHEN {name}__rule IS NULL THEN {name} END AS {name}" for name in self.checked_columns}
         columns = ", ".join(of_rule.get(name, name) for name in self.names)
         return f"SELECT {columns} FROM {{judged}} ORDER BY node, time_s"

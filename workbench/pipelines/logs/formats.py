@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ class Kind(NamedTuple):
     """A kind of column, such as "int" or "unix_s".
 
     read     function that converts one field, for lines that are read one by one
-    fast     function that makes the `Field` of a column from the column's name, for many lines that are read at once
+    fast     function from a column's name to the `Field` with which many lines are converted at once
     type     Arrow type of the values
     divisor  number by which values that ``fast`` reads are divided to get seconds, such as 1000; None: no division
     """
@@ -61,6 +62,8 @@ class LogFormat(LineFormat):
     an unknown kind, or a condition that is not valid SQL.
     """
 
+    _kinds: Mapping[str, str | None]
+
     def __init__(
         self,
         name: str,
@@ -72,7 +75,10 @@ class LogFormat(LineFormat):
         kinds = {column: None if kind is None else _kind(column, kind) for column, kind in columns.items()}
         stored_kinds = {column: kind for column, kind in kinds.items() if kind is not None}
         if not stored_kinds:
-            raise DataError(f"log format {name} has no columns; give at least one with a kind")
+            raise DataError(
+                f"log format {name} has no column with a kind; give at least one column one of the kinds "
+                f"{', '.join(KINDS)}"
+            )
         if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"0123456789'):
             raise DataError(
                 f"the separator is {separator!r:.20}; it must be one ASCII character, but not a digit, a "
@@ -89,7 +95,28 @@ class LogFormat(LineFormat):
             fast=tuple(_fast(column, kind, separator) for column, kind in kinds.items()),
             finish=functools.partial(_divide_times, {column: kind.divisor for column, kind in stored_kinds.items()}),
         )
+        # Of the kinds, only the types are fields of the format.
+        object.__setattr__(self, "_kinds", {column: _kind_name(kind) for column, kind in columns.items()})
         self._try_checks()
+
+    def to_json(self) -> str:
+        """Return this format as JSON, for the option ``format`` of the Spark data source "workbench.log"."""
+        document = {
+            "name": self.name,
+            "columns": self._kinds,
+            "separator": None if self.separator is None else self.separator.decode(),
+            "header": self.header,
+            "checks": self.checks,
+        }
+        return json.dumps(document)
+
+    @classmethod
+    def from_json(cls, text: str) -> LogFormat:
+        """Return the format that `to_json` has written. Raises DataError for another text."""
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise DataError(f"{text!r:.60} is not the JSON of a LogFormat ({error}); use to_json() of one") from None
 
     def _try_checks(self) -> None:
         """Try the checks' SQL conditions on an empty table, to report an invalid condition before a log is read."""
@@ -104,8 +131,16 @@ class LogFormat(LineFormat):
                 raise DataError(f"the condition {condition!r} of check {reason!r} is not valid: {message}") from None
 
 
+def _kind_name(kind: Any) -> Any:
+    """Return the name of a kind of column: ``kind`` is the name itself, or a type of Python such as int.
+
+    None, for a field to be skipped, stays None.
+    """
+    return kind.__name__ if isinstance(kind, type) else kind
+
+
 def _kind(column: str, kind: Any) -> Kind:
-    name = kind.__name__ if isinstance(kind, type) else kind
+    name = _kind_name(kind)
     if not _IS_NAME.fullmatch(str(column)):
         raise DataError(f"the column name is {column!r:.40}; it must consist of letters, digits and _")
     if name not in KINDS:

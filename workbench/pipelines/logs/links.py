@@ -6,6 +6,9 @@ Theory of operation
     counts for every other node of the log, even if that node heard nothing. The delivery ratio of a link is the number
     of packets that the receiver heard, divided by the number sent.
 
+    On Spark the table of links is a single query, which runs when the table is used. It reads the log once and collects
+    nothing in this process.
+
 Limits
     A transaction of which no node heard a packet has no rows and is not counted, so the links of a weak sender look
     better than they are. Only nodes that have sent or heard at least one valid packet are known. A node that was
@@ -30,36 +33,46 @@ from workbench.topology.graphs import is_number
 
 _NEEDED = ("time_s", "transmitter", "receiver", "transaction", "packet", "sent", "rssi_dBm")
 
-# Packets that each receiver heard in each transaction: a small table even for a long log.
-_COUNTED = """
-SELECT file, transmitter, transaction, {by}receiver, count(*) AS heard, CAST(sum(rssi_dBm) AS DOUBLE) AS rssi_dBm,
-  min(time_s) AS time_s, max(sent) AS sent
-FROM (
-  SELECT {file} AS file, transmitter, transaction, {by}receiver, packet,
-    max(rssi_dBm) AS rssi_dBm, min(time_s) AS time_s, max(sent) AS sent
-  FROM {{rows}} GROUP BY {group}transmitter, transaction, {by}receiver, packet
-) AS packets
-GROUP BY file, transmitter, transaction, {by}receiver
-"""
-
+# counted: the packets that each receiver heard in each transaction. heard: the same for each interval; ``sent`` is
+# summed over transactions, each of which counts in the row of one of its receivers. All later tables are small: they
+# are made from the links of a file that heard a packet.
 _LINKS = """
-WITH burst AS (
-  SELECT file, transmitter, transaction, {by}max(sent) AS sent, min(time_s) AS time_s
-  FROM {{counted}} GROUP BY file, transmitter, {by}transaction
-), timed AS (
-  SELECT burst.*, {from_s} AS from_s FROM burst CROSS JOIN (SELECT min(time_s) AS start_s FROM burst) AS log_start
+WITH counted AS (
+  SELECT file, transmitter, transaction, {by}receiver, count(*) AS heard, CAST(sum(rssi_dBm) AS DOUBLE) AS rssi_dBm,
+    min(time_s) AS time_s, max(sent) AS sent
+  FROM (
+    SELECT {file} AS file, transmitter, transaction, {by}receiver, packet,
+      max(rssi_dBm) AS rssi_dBm, min(time_s) AS time_s, max(sent) AS sent
+    FROM {{rows}} GROUP BY {group}transmitter, transaction, {by}receiver, packet
+  ) AS packets
+  GROUP BY file, transmitter, transaction, {by}receiver {once}
+), burst AS (
+  SELECT file, transmitter, {by}receiver, heard, rssi_dBm, min(time_s) OVER {of_burst} AS time_s,
+    max(sent) OVER {of_burst} AS sent,
+    row_number() OVER (PARTITION BY file, transmitter, {by}transaction ORDER BY receiver) AS number
+  FROM counted
+), heard AS (
+  SELECT file, transmitter, {by}receiver, from_s, CAST(sum(heard) AS BIGINT) AS heard, sum(rssi_dBm) AS rssi_dBm,
+    CAST(sum(CASE WHEN number = 1 THEN sent ELSE 0 END) AS BIGINT) AS sent
+  FROM (
+    SELECT burst.*, {from_s} AS from_s
+    FROM burst CROSS JOIN (SELECT min(time_s) AS start_s FROM counted) AS log_start
+  ) AS timed
+  GROUP BY file, transmitter, {by}receiver, from_s {once}
 ), known AS (
-  SELECT file, transmitter AS name FROM {{counted}} UNION SELECT file, receiver AS name FROM {{counted}}
+  SELECT file, transmitter AS name FROM heard UNION SELECT file, receiver AS name FROM heard
 ), numbers AS (
   SELECT name, {number} AS node FROM (SELECT DISTINCT name FROM known) AS names
+), trial AS (
+  SELECT file, transmitter, {by}from_s, sum(sent) AS sent FROM heard GROUP BY file, transmitter, {by}from_s
 ), link AS (
-  SELECT timed.transmitter, known.name AS receiver, {of_timed}timed.from_s AS from_s,
-    CAST(sum(timed.sent) AS BIGINT) AS sent, CAST(sum(coalesce(counted.heard, 0)) AS BIGINT) AS heard,
-    sum(counted.rssi_dBm) AS rssi_dBm
-  FROM timed JOIN known ON known.file = timed.file AND known.name <> timed.transmitter
-    LEFT JOIN {{counted}} AS counted ON counted.file = timed.file AND counted.transmitter = timed.transmitter
-      AND counted.transaction = timed.transaction AND counted.receiver = known.name {same}
-  GROUP BY timed.transmitter, known.name, {of_timed}timed.from_s
+  SELECT trial.transmitter, known.name AS receiver, {of_trial}trial.from_s,
+    CAST(sum(trial.sent) AS BIGINT) AS sent, CAST(sum(coalesce(heard.heard, 0)) AS BIGINT) AS heard,
+    sum(heard.rssi_dBm) AS rssi_dBm
+  FROM trial JOIN known ON known.file = trial.file AND known.name <> trial.transmitter
+    LEFT JOIN heard ON heard.file = trial.file AND heard.transmitter = trial.transmitter
+      AND heard.from_s = trial.from_s AND heard.receiver = known.name {same}
+  GROUP BY trial.transmitter, known.name, {of_trial}trial.from_s
 )
 SELECT a.node AS transmitter, b.node AS receiver, {by}from_s, heard / sent AS pdr,
   rssi_dBm / nullif(heard, 0) AS rssi_dBm, heard, sent,
@@ -67,6 +80,9 @@ SELECT a.node AS transmitter, b.node AS receiver, {by}from_s, heard / sent AS pd
 FROM link JOIN numbers AS a ON a.name = link.transmitter JOIN numbers AS b ON b.name = link.receiver
 ORDER BY 1, 2, {by}from_s
 """
+# Spark computes a table of WITH anew for each mention, and would read the log for each, unless a second computation
+# could give other rows. So this condition, which is always true but depends on a random number, avoids repetition.
+_ONCE = "HAVING rand() >= 0"
 
 # Neighbor reports, as in `workbench.datasets.links_from_neighbors`. A round belongs to the interval of its first row.
 _NEIGHBOR_LINKS = """
@@ -102,11 +118,11 @@ def links_from_neighbors(rows: Any, every_s: float | None = None) -> Any:
     """Compute a table of links from neighbor observations; with ``every_s``, for each interval of that length.
 
     rows     a `Log` of "ulb-neighbors", or its rows: a pandas frame, a Parquet file, a DataFrame of Spark; or any table
-             with the columns round, node (which reports) and source (which the node heard). Optional columns: packet,
-             lqi, rssi, power_dBm
+             with the columns round (number of the period in which every node sends once), node (which reports) and
+             source (which the node heard). Optional columns: packet, lqi, rssi, power_dBm
     every_s  length of an interval in seconds; the rows then need the column time_s. None: one interval
 
-    Columns: transmitter, receiver, from_s (begin of the interval; only with ``every_s``), pdr (delivery ratio, 0 to 1),
+    Columns: transmitter, receiver, from_s (start of the interval; only with ``every_s``), pdr (delivery ratio, 0 to 1),
     rounds (number of rounds counted), and the means of lqi, rssi and power_dBm over the frames received.
     `workbench.datasets.links_from_neighbors` describes how rounds are counted. Returns a pandas frame, or a DataFrame
     of Spark for a DataFrame of Spark. If a node reports the same source twice in a round, the first frame in order of
@@ -141,19 +157,23 @@ def links_from_neighbors(rows: Any, every_s: float | None = None) -> Any:
 
 
 def _interval_start(every_s: float) -> str:
-    """Return the SQL expression of the time at which the interval of ``time_s`` begins."""
+    """Return the SQL expression of the start of the interval that contains ``time_s``.
+
+    The first interval begins at the value of the column start_s. Each interval has ``every_s`` seconds and begins where
+    the previous one ends.
+    """
     return "start_s + floor((time_s - start_s) / {0}) * {0}".format(float(every_s))
 
 
 @checked
 def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = None) -> Any:
-    """Return the links measured in a Mercator log (`read_log` with "mercator"), one row per link.
+    """Return a table of the links that were measured in a Mercator log (`read_log` with "mercator").
 
-    A link has a direction. It has one row for each combination of values of ``by``, and for each interval.
+    A link has a direction. The table has a row for each link, combination of values of ``by``, and interval.
 
     rows     a `Log`, or its rows: a pandas frame, a Parquet file, a DataFrame of Spark; or any table with the columns
-             time_s, transmitter, receiver, transaction, packet, sent, rssi_dBm. If the rows have the column file, nodes
-             of different files are not paired
+             time_s, transmitter, receiver, transaction, packet, sent, rssi_dBm. If the rows have the column file, no
+             link is computed between two nodes that never occur in the same file
     by       names of columns by which to separate the rows, such as channel or power_dBm; their values must be constant
              within a transaction
     every_s  length of intervals in seconds; a transaction belongs to the interval in which it begins. None: one
@@ -162,7 +182,8 @@ def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = N
     Columns: transmitter, receiver (numbers of nodes), those of ``by``, from_s (Unix time at which the interval begins),
     pdr (delivery ratio, 0 to 1), rssi_dBm (mean of the packets heard; missing if none), heard, sent (numbers of
     packets), transmitter_name, receiver_name. Nodes with names are numbered from 0 in the order of names. A packet
-    logged twice by a receiver counts once. ``wb.topology.from_links`` makes a network of the result.
+    logged twice by a receiver counts once. ``wb.topology.from_links`` makes a network of the result. Raises DataError
+    for a missing column, and for an invalid ``every_s``.
     """
     rows = rows.rows if isinstance(rows, Log) else rows
     by = (by,) if isinstance(by, str) else tuple(by)
@@ -174,23 +195,20 @@ def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = N
             )
     if every_s is not None and not every_s > 0:
         raise DataError(f"every_s is {every_s!r:.40}; it must be a number of seconds above 0")
-    start_expression = "start_s" if every_s is None else _interval_start(every_s)
     are_numbers = all(types[name] in ("bigint", "int", "integer") for name in ("transmitter", "receiver"))
+    by_columns = "".join(f"{name}, " for name in by)
     query_parts = {
         "file": "file" if "file" in types else "''",
         "group": "file, " if "file" in types else "",
-        "by": "".join(f"{name}, " for name in by),
-        "of_timed": "".join(f"timed.{name}, " for name in by),
-        "same": "".join(f"AND counted.{name} = timed.{name} " for name in by),
-        "from_s": start_expression,
+        "by": by_columns,
+        "of_burst": f"(PARTITION BY file, transmitter, {by_columns}transaction)",
+        "of_trial": "".join(f"trial.{name}, " for name in by),
+        "same": "".join(f"AND heard.{name} = trial.{name} " for name in by),
+        "from_s": "start_s" if every_s is None else _interval_start(every_s),
         "number": "name" if are_numbers else "CAST(dense_rank() OVER (ORDER BY name) - 1 AS BIGINT)",
+        "once": _ONCE if is_spark(rows) else "",
     }
-    counted_packets = run_query(_COUNTED.format(**query_parts), rows=rows)
-    if not is_spark(counted_packets):
-        return run_query(_LINKS.format(**query_parts), counted=counted_packets)
-    # Spark only counts: it would read the log again for each mention of the counts in the second query.
-    links_table = duckdb_relation(_LINKS.format(**query_parts), counted=counted_packets.toArrow()).to_arrow_table()
-    return counted_packets.sparkSession.createDataFrame(links_table)
+    return run_query(_LINKS.format(**query_parts), rows=rows)
 
 
 def column_types(table: Any) -> dict[str, str]:

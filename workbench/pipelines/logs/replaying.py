@@ -79,7 +79,7 @@ def replay(
 def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
     """Return {column: key} of the values to publish.
 
-    ``key``: such a mapping, "TEMP" or "HUMIDITY" for the usual column of this key, or None for both.
+    ``key`` is {column: key}, or "TEMP" or "HUMIDITY" for the usual column of this key, or None for both of them.
 
     Raises DataError for a missing column or key.
     """
@@ -93,8 +93,8 @@ def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
         keys_by_column = {column: name for column, name in KEYS.items() if column in columns and key in (None, name)}
     if not keys_by_column:
         raise DataError(
-            f"no column to publish; choose one with its key, as in key={{'voltage_V': 'VOLTAGE'}}; "
-            f"the columns are {', '.join(columns)}"
+            f"`key` is {key!r:.40}, and the readings have no column for it; name a column and its key, as in "
+            f"key={{'voltage_V': 'VOLTAGE'}}; the columns are {', '.join(columns)}"
         )
     for column, name in keys_by_column.items():
         if column not in columns:

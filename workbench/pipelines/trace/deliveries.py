@@ -1,13 +1,13 @@
 """Deliveries matched with their publications: latency, flows from publisher to sink, and paths.
 
 Theory of operation
-    The rows "originated" of a message list the publications that it carries. A delivery is matched with the first of
-    these publications that has the delivered text, unless the subscription has already received this publication. If
-    the message carries no such text, a filter has changed the text; the delivery is then matched by its position in the
-    message.
+    The rows "originated" of a message list the publications that it carries. A delivery is matched with a publication
+    of its message that has the delivered text. If several have this text, a subscription's n-th delivery of the text
+    is matched with the n-th of these publications. If no publication of the message has this text, a filter has changed
+    the text. The subscription's n-th delivery from the message is then matched with the message's n-th publication.
 
-    A delivery counts if the subscription was active at the delivery and at the publication, and the sink was up at the
-    publication. So deliveries and latencies equal those of a run's metrics (`workbench.sim.metrics`).
+    A delivery counts if the subscription was active at the times of publication and delivery, and the sink was up at
+    the time of publication. So deliveries and latencies equal those of a run's metrics (`workbench.sim.metrics`).
 
 Limits
     A delivery is not compared with the constraints of its subscription, so these statistics include deliveries that a
@@ -35,8 +35,9 @@ _MATCHES = {
 def _matched_column(match: str, column: str) -> str:
     """Return an SQL expression for the value of ``column`` in the publication that matches a delivery, or NULL.
 
-    ``match`` is "text" to match publications by their text, or "place" to match them by their position in the message.
-    The position is needed if a filter has changed the text.
+    ``match`` is "text" or "place". With "text", the publication must have the text of the delivery. With "place", the
+    n-th delivery from a message matches the n-th publication in this message. Callers use "place" if a filter in the
+    network has changed the text.
     """
     return f"min(CASE WHEN {_MATCHES[match]} THEN {column} END)"
 
@@ -138,7 +139,8 @@ def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
     Columns: scenario, percent (1 to 100), latency_ms.
 
     latency_ms is the smallest latency L such that at least this percentage of the deliveries took L or less, as in a
-    run's metrics. With ``over_runs`` the table has means and percentiles over all runs instead (see `band`).
+    run's metrics. With ``over_runs`` the table has means and percentiles over the runs with a delivery instead (see
+    `band`).
     """
     percents = ", ".join(f"({percent})" for percent in range(1, 101))
     query = f"""
@@ -158,10 +160,16 @@ def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
 def flows(traces: Any, over_runs: bool = False) -> Any:
     """Return a table of the deliveries from each publisher to each sink, by last hop.
 
-    Columns: scenario, publisher, sink, last_hop (the neighbor from which the sink received the readings; -1 if the sink
-    is the publisher), delivered (number of readings), latency_ms (mean), hops (mean of the messages; null if the
-    protocol does not record hops in rows "held"). ``traces`` is the result of the function `traces`. With
-    ``over_runs`` the table has means and percentiles of delivered over all runs; latency_ms and hops are left out.
+    Columns: scenario, publisher, sink, and
+
+    last_hop    the neighbor from which the sink received the readings; -1 if the sink is the publisher
+    delivered   number of readings
+    latency_ms  mean latency
+    hops        mean number of hops; null if the protocol does not record it. A protocol records it as the value of the
+                event "held", at which a node first holds a message
+
+    ``traces`` is the result of the function `traces`. With ``over_runs`` the table has the mean and percentiles of
+    delivered over all runs; latency_ms and hops are left out.
     """
     query = f"""
         WITH {_DELIVERIES},
@@ -183,15 +191,16 @@ def flows(traces: Any, over_runs: bool = False) -> Any:
 
 
 def paths(traces: Any, over_runs: bool = False) -> Any:
-    """Return a table of the delivered readings that traversed each link.
+    """Return a table of the numbers of delivered readings that traversed each link.
 
     Columns: scenario, publisher, sink, sender, receiver, delivered (number of readings). ``traces`` is the result of
     the function `traces`.
 
-    A path is traced back from the sink. The previous hop of a node is the neighbor in the node's first row "held" of
-    the message, from which the node first received it. A path ends at a node without such a row, or after `MOST_HOPS`
-    links. If a protocol records rows "held" only at sinks, each path consists of its last link; without such rows, the
-    table is empty. With ``over_runs`` the table has means and percentiles over all runs instead (see `band`).
+    A path is traced back from the sink, hop by hop, to the neighbor from which each node first received the message. A
+    trace records this neighbor in a row "held", when a node first holds a message. A path ends at a node without such a
+    row, or after `MOST_HOPS` links. If a protocol records rows "held" only at sinks, each path consists of its last
+    link. If it records none, the table is empty. With ``over_runs`` the table has means and percentiles over all runs
+    instead (see `band`).
     """
     query = f"WITH {_DELIVERIES} SELECT {_MESSAGE}, publisher, sink FROM arrived"
     arrived_messages = checkpoint(run_query(query, traces=traces))

@@ -7,8 +7,8 @@
     spark.read.format("workbench.trace").option("scenario", scenario.to_json()).option("seeds", "0:200").load()
 
 Options
-    path      the folder; the options ``only`` (hashes of scenarios, separated by commas) and ``code`` (digest of the
-              code that ran) select runs
+    path      the folder or its URL; the options ``only`` (hashes of scenarios, separated by commas) and ``code``
+              (digest of the code that ran) select runs
     scenario  a scenario as JSON, or a list of them
     seeds     "0:200", or "1,5,7": each scenario runs with each of these seeds; by default with its own seed
     engine    "auto", "fast" or "reference"
@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from workbench.errors import DataError, ScenarioError
+from workbench.locations import location
 from workbench.pipelines.trace.table import PLAIN_SCHEMA, batches_of_run, select_runs, without_dictionaries
 from workbench.sim.runner import checked_engine, play
 from workbench.sim.scenario import Scenario
@@ -54,7 +54,7 @@ class TraceSource(DataSource):
         return from_arrow_schema(PLAIN_SCHEMA)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        """Return a reader of trace rows: of the folder in the option path, or of the runs of the option scenario.
+        """Return a reader of trace rows: of the folder in the option `path`, or of runs of the option `scenario`.
 
         ``schema`` is ignored. Raises DataError or ScenarioError for invalid options.
         """
@@ -74,7 +74,7 @@ class FolderReader(DataSourceReader):
         scenario_hashes = (
             [scenario_hash.strip() for scenario_hash in options["only"].split(",")] if "only" in options else None
         )
-        self._runs = select_runs(Path(options["path"]).absolute(), scenario_hashes, options.get("code"))
+        self._runs = select_runs(location(options["path"]).absolute(), scenario_hashes, options.get("code"))
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the partitions of all files, each a range of whole runs.
@@ -86,7 +86,7 @@ class FolderReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Yield the trace rows of a partition, a range of whole runs in one file, in the order of the file."""
         path, first_row, rows = partition.value
-        yield from map(without_dictionaries, File(Path(path)).batches(StoredRun("", "", first_row, rows)))
+        yield from map(without_dictionaries, File(location(path)).batches(StoredRun("", "", first_row, rows)))
 
 
 def _ranges_of_runs(path: str, runs: list[StoredRun]) -> Iterator[InputPartition]:
@@ -116,7 +116,8 @@ class RunReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition per Spark task: a list of runs, each a pair (index of the scenario, seed).
 
-        Runs are assigned to tasks in turn. Successive runs take about the same time, so all tasks do, too.
+        With n tasks, task i gets the runs i, i + n, i + 2n, ... Successive runs take about the same time, so all tasks
+        take about the same time, too.
         """
         return [InputPartition(self._runs[task :: self._tasks]) for task in range(self._tasks)]
 
@@ -138,7 +139,9 @@ def _documents(text: str) -> list[str]:
     try:
         scenario_values = json.loads(text)
     except ValueError as error:
-        raise ScenarioError(f"the option scenario is not JSON: {error}") from None
+        raise ScenarioError(
+            f"the option 'scenario' is not valid JSON ({error}); give it the result of scenario.to_json()"
+        ) from None
     return [
         json.dumps(scenario)
         for scenario in (scenario_values if isinstance(scenario_values, list) else [scenario_values])
@@ -152,7 +155,7 @@ def _seeds(text: str) -> list[int]:
     else:
         seeds = [_whole(seed_text, "seeds") for seed_text in text.split(",")]
     if not seeds:
-        raise ScenarioError(f"the option seeds is {text!r:.60}, which contains no seed; write 0:200 or 1,5,7")
+        raise ScenarioError(f"the option 'seeds' is {text!r:.60}, which contains no seed; write 0:200 or 1,5,7")
     return seeds
 
 
@@ -161,6 +164,6 @@ def _whole(text: str, option: str) -> int:
         return int(text)
     except ValueError:
         raise ScenarioError(
-            f"the option {option} contains {text!r:.60}, which is not a whole number; "
+            f"the option {option!r} contains {text!r:.60}, which is not a whole number; "
             f"write {'0:200 or 1,5,7' if option == 'seeds' else 'a number such as 32'}"
         ) from None

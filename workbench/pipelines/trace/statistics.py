@@ -59,14 +59,15 @@ def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
 
     Columns: scenario, event ("lost", "dropped" or "given_up"), reason, and
 
-    frames     number of trace rows with this reason, as in a run's metrics ``lost_``, ``dropped_`` and ``given_up_``
-    bytes_B    bytes of the frames lost or given up; for a dropped message those of the frame that carried it, or 0 if
-               the message was dropped from a queue. A frame with two dropped messages counts twice
-    energy_mJ  energy that the receiver spent on hearing the frames. It is 0 for a frame that was never sent, or did not
-               reach the receiver (lost on the link, or because the receiver was sending or down)
+    frames     number of trace rows with this event and reason, as in a run's metrics ``lost_``, ``dropped_`` and
+               ``given_up_``, whose names end with the reason
+    bytes_B    size of the frames that were lost or given up. For a dropped message, the size of the frame that carried
+               it, or 0 if the message was dropped from a queue. A frame with two dropped messages counts twice
+    energy_mJ  energy that the receiver spent on receiving the frames. It counts for frames lost in collisions and for
+               frames with dropped messages; it is 0 for all other reasons
 
-    ``traces`` is the result of the function `traces`, ``radio`` is the radio of its runs. With ``over_runs`` the
-    table has means and percentiles over all runs instead (see `band`).
+    ``traces`` is the result of the function `traces`, ``radio`` is the radio of its runs. With ``over_runs`` the table
+    has means and percentiles over all runs instead (see `band`).
     """
     mJ_per_B = radio.rx_uJ_per_B / 1000
     query = f"""
@@ -100,13 +101,14 @@ def over_time(
     until_s: float = 60.0,
     over_runs: bool = False,
 ) -> Any:
-    """Return a table with the number of states that have a value, and the sum of these values, over time.
+    """Return a table of a protocol's state variables over time: how many have a value, and the sum of the values.
 
-    An example of a state is the rank of a node that decodes a publication. ``traces`` is the result of the function
-    `traces`. The columns ``of`` of a trace row identify a state. A row with the event ``event`` sets the state's value;
-    a row with the event ``ended`` removes the value (None: values stay). Columns: scenario, time_s (0, every_s, ...
-    until_s), standing (number of states with a value), total (sum of these values). With ``over_runs`` the table has
-    means and percentiles over all runs instead (see `band`).
+    A state variable is, for example, the rank of one node for one publication that it decodes. Each combination of
+    values in the columns ``of`` of the trace is one variable. A row with the event ``event`` sets the variable to the
+    row's value. A row with the event ``ended`` removes the value (None: values stay). ``traces`` is the result of the
+    function `traces`. Columns: scenario, time_s (0, every_s, ... until_s), standing (number of variables that have a
+    value), total (sum of these values). With ``over_runs`` the table has means and percentiles over all runs instead
+    (see `band`).
 
     Ranks per publication: ``over_time(traces, "innovative")``; the mean rank is total / standing. Gradients:
     ``over_time(traces, "gradient_set", "gradient_removed", of=("node", "peer", "origin"))``.
@@ -178,12 +180,13 @@ def run_sorted(query: str, keys: Sequence[str], **tables: Any) -> Any:
 
 
 def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], absent: str = "0") -> Any:
-    """Return the mean and percentiles over runs of the columns ``measures``, for each combination of ``keys``.
+    """Return a table of means and percentiles over runs, with a row for each combination of values in ``keys``.
 
-    ``answer`` is a table with a row for each scenario and combination of values in the columns ``keys``. ``runs`` is a
-    table whose column scenario has all runs. A run without a row in ``answer`` counts with the value ``absent``: "0",
-    or "NULL" to leave the run out. Columns of the result: the keys, runs, and for each measure its mean (under its own
-    name), 5th and 95th percentile (``_low``, ``_high``).
+    ``answer`` is a table with a row for each run (column scenario) and combination of values in the columns ``keys``.
+    ``measures`` names the columns to average. ``runs`` is a table whose column scenario has all runs. If ``answer`` has
+    no row for a run and combination, ``absent`` is used as the run's value: "0", or "NULL" to leave the run out.
+    Columns of the result: the keys, runs (number of runs), and for each measure its mean (under its own name) and its
+    5th and 95th percentile (name with ``_low`` and ``_high``).
     """
     is_complete = runs is answer
     answer = checkpoint(answer)

@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from workbench.errors import DataError
 from workbench.keywords import checked
+from workbench.locations import Location, ObjectPath, location
 from workbench.pipelines import damage
 from workbench.sim import runner
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.code import Codes
-from workbench.sweeps.store.traces import SCHEMA, File, StoredRun, list_runs, with_key
+from workbench.sweeps.store.traces import SCHEMA, File, StoredRun, list_runs, with_key, without_repetitions
 
-Source = str | Path | Run | Scenario | Iterable[Run | Scenario]
+Source = str | Path | ObjectPath | Run | Scenario | Iterable[Run | Scenario]
 _MOST_NAMED = 3
 _VERIFY = "parquet.page.verify-checksum.enabled"  # off by default in Spark
 
@@ -31,23 +32,27 @@ _VERIFY = "parquet.page.verify-checksum.enabled"  # off by default in Spark
 def traces(source: Source, spark: Any = None, only: Collection[str] | None = None, code: str | None = None) -> Any:
     """Return a table of the rows of many runs, for `load_per_node` and the other statistics.
 
-    source  a folder of results (``Sweep(..., keep="trace").run(out=folder)``), runs, or scenarios, which are simulated
+    source  a folder of results (``Sweep(..., keep="trace").run(out=folder)``) or its URL, runs, or scenarios, which are
+            simulated
     spark   a Spark session: the result is then a DataFrame, and the session's workers simulate the scenarios
     only    hashes of the scenarios to read from a folder; None: all
-    code    digest of the code whose runs are read; needed if different code has run the same scenarios
+    code    digest of the package's code: only runs with this code are read. Needed if the folder has runs of the same
+            scenario with different versions of the code
 
     Without a Spark session, the result for a folder is the path of its traces, which DuckDB reads piece by piece. With
-    ``only`` or ``code``, and for runs or scenarios, it is an Arrow table in memory.
+    ``only`` or ``code``, and for a URL, runs or scenarios, it is an Arrow table in memory.
 
-    Raises DataError for a folder without traces, and for a folder with runs of the same scenario by different
-    code unless ``code`` is given.
+    Raises DataError for a folder without traces, if a scenario in ``only`` has no run there, and if ``code`` is needed
+    but not given.
     """
-    if isinstance(source, (str, Path)):
-        return _table_of_folder(Path(source).absolute(), spark, only, code)
+    if isinstance(source, (str, Path, ObjectPath)):
+        return _table_of_folder(location(source).absolute(), spark, only, code)
     source_items = [source] if isinstance(source, (Run, Scenario)) else list(source)
     for item in source_items:
         if not isinstance(item, (Run, Scenario)):
-            raise DataError(f"traces: the source contains {item!r:.60}; it must be a folder, runs or scenarios")
+            raise DataError(
+                f"traces: the source contains {item!r:.60}; it must be a folder, or contain only runs or scenarios"
+            )
     if spark is not None and source_items and all(isinstance(item, Scenario) for item in source_items):
         documents = json.dumps([json.loads(item.to_json()) for item in source_items if isinstance(item, Scenario)])
         return spark.read.format("workbench.trace").option("scenario", documents).load()
@@ -76,34 +81,60 @@ PLAIN_SCHEMA = pa.schema(
 )
 
 
-def _table_of_folder(folder: Path, spark: Any, only: Collection[str] | None, code: str | None) -> Any:
-    runs_by_file = select_runs(folder, only, code)
+def _table_of_folder(folder: Location, spark: Any, only: Collection[str] | None, code: str | None) -> Any:
+    stored_runs = _stored_runs(folder)
+    unique_runs = without_repetitions(stored_runs)
+    runs_by_file = _select(folder, unique_runs, only, code)
+    has_repetitions = unique_runs != stored_runs
+    if spark is not None and (has_repetitions or isinstance(folder, ObjectPath)):
+        # Spark's own reader of Parquet needs a jar for an object store, and reads repeated runs twice.
+        source = spark.read.format("workbench.trace").options(
+            **({} if only is None else {"only": ",".join(only)}), **({} if code is None else {"code": code})
+        )
+        return source.load(str(folder))
     if spark is not None:
         spark_table = spark.read.option(_VERIFY, "true").parquet(*map(str, runs_by_file))
         spark_table = spark_table if only is None else spark_table.where(spark_table.scenario.isin(list(only)))
         return spark_table if code is None else spark_table.where(spark_table.code == code)
-    if only is None and code is None:
+    if only is None and code is None and not has_repetitions and not isinstance(folder, ObjectPath):
         return next(iter(runs_by_file)).parent
     for path in runs_by_file:
-        damage.check(path)
+        if isinstance(path, Path):  # The pages of an object are verified while it is read.
+            damage.check(path)
     batches = [batch for path, runs in runs_by_file.items() for run in runs for batch in File(path).batches(run)]
     return pa.Table.from_batches(batches, SCHEMA).unify_dictionaries()
 
 
 def select_runs(
-    folder: Path, only: Collection[str] | None = None, code: str | None = None
-) -> dict[Path, list[StoredRun]]:
+    folder: Location, only: Collection[str] | None = None, code: str | None = None
+) -> dict[Location, list[StoredRun]]:
     """Return {file: its selected runs, in order} for a folder of results.
 
     ``only``: hashes of the scenarios to select; None: all. ``code``: digest of the code that ran them; None: any.
 
-    Raises DataError for a folder without traces, and for runs of a scenario by different code unless ``code`` is given.
+    Raises DataError for a folder without traces, if a scenario in ``only`` has no selected run, and if no run has the
+    digest ``code``. Also raises it if the selection has two runs of the same scenario, made with different versions of
+    the code; ``code`` then selects a version.
     """
+    return _select(folder, without_repetitions(_stored_runs(folder)), only, code)
+
+
+def _stored_runs(folder: Location) -> dict[Location, list[StoredRun]]:
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist")
     stored_runs = list_runs(folder)
     if not stored_runs:
         raise DataError(f'{folder} has no traces; a sweep stores them with Sweep(..., keep="trace").run(out=folder)')
+    return stored_runs
+
+
+def _select(
+    folder: Location, stored_runs: dict[Location, list[StoredRun]], only: Collection[str] | None, code: str | None
+) -> dict[Location, list[StoredRun]]:
+    """Return the runs of ``stored_runs`` that `select_runs` would select, in the same form {file: runs}.
+
+    ``stored_runs`` are the runs in ``folder``, whose name is for messages.
+    """
     wanted_hashes = None if only is None else set(only)
     selected_runs = {
         path: [
@@ -120,8 +151,9 @@ def select_runs(
     if len({run.scenario for run in all_selected_runs}) < len(all_selected_runs):
         codes = ", ".join(sorted({run.code for run in all_selected_runs}))
         raise DataError(
-            f"{folder} has traces of the same scenarios by different code ({codes}); choose: traces(folder, code=...)"
+            f"{folder} has traces of the same scenarios, run with different code (digests {codes}); "
+            "choose one: traces(folder, code=...)"
         )
     if not all_selected_runs:
-        raise DataError(f"{folder} contains no trace of a run by code {code}")
+        raise DataError(f"{folder} contains no trace of a run whose code has the digest {code}; leave out `code`")
     return {path: runs for path, runs in selected_runs.items() if runs}

@@ -1,4 +1,4 @@
-"""Coded diffusion: events spread through a mesh as random linear combinations of their chunks, filtered by receivers.
+"""Coded diffusion: events spread through a mesh as random linear combinations of chunks; each receiver filters them.
 
 Theory of operation
     The parameters of the paper are m (``generation_size``), BF (``bootstrap_factor``), FP (``forwarding_probability``),
@@ -36,9 +36,9 @@ Cost
 Limits
     The attributes of an event take 65,535 bytes at most. A node stores ``max_events`` decoding matrices, each of m rows
     of 1/m of the event's length, and ``max_known`` ids. When these are full, a further event is refused until a stored
-    one has been quiet for ``forget_after_s``. If a node forgot an event that its neighbors still send, it would take
-    the event for new and send it again, its neighbors likewise, without end. For the same reason the packets of an
-    event must have died out in each neighborhood within that time.
+    one has been quiet for ``forget_after_s``. A node that forgot an event too early, while its neighbors still send it,
+    would take the event for new and send it again. Its neighbors would do the same, without end. So the packets of an
+    event must have died out in each neighborhood within ``forget_after_s``.
 
     Only a node that has heard a packet of an event requests more. If the first packet is lost on a line, all nodes
     beyond receive nothing. A node that no neighbor hears cannot request: with one neighbor and m = 2 it gets half of
@@ -46,8 +46,8 @@ Limits
 
     A random combination may depend linearly on the packets that a node has: at m = 2 the second packet does with
     probability 1 / (q + 1) in a field of q elements. Each dependent packet delays the event by 4 ΔTC for all nodes
-    beyond, which use up their requests meanwhile. The additional request compensates for that: on a line of 60 nodes
-    all of 6,000 events in GF(2^8) and of 300 in GF(2^4) reached the end. Without the additional request, the third
+    beyond, which use up their requests meanwhile. The additional request makes up for this: on a line of 60 nodes all
+    of 6,000 events in GF(2^8) and of 300 in GF(2^4) reached the end. Without the additional request, the third
     dependent packet stopped .23 % of the events in GF(2^8) and 66 % in GF(2^4). A node stores a decoded event for the
     time of about four answers. In GF(2), where a third of the packets are dependent, that is too short for 48 % of the
     events on such a line.
@@ -62,8 +62,8 @@ Differs from the original in (B1, B2, ...: numbers in this project's list of the
     B4   ip counts since the node's last transmission for the event.
     B5   one timer for each event: a successful draw moves it to now + ΔTC, a failed draw leaves it unchanged.
     B6   later innovative packets set the timer again; with ``rearm=False`` a node sends combinations of an event once.
-    B7   a decoded event is stored until its running timer has fired, or diffusion would stop with the first decoders,
-         and then for neighbors that send requests.
+    B7   a decoded event is stored until its running timer has fired; otherwise diffusion would stop with the first
+         decoders. After that it is stored for neighbors that send requests.
     B8   BF * neighbors >= m is not enough, as random combinations may be dependent. With requests it is not necessary,
          as bootstrap nodes answer them too. Without requests ``run.explain()`` reports BF * neighbors <= m.
     B9   a neighbor that missed the event is an intermediate node; a bootstrap node ignores FP and its earlier timer.
@@ -166,7 +166,7 @@ class CodedDiffusion(Protocol):
     known_already = ("duplicate", "decoded", "not_innovative")
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Estimate how many frames are received on each arc of the topology during a run: twenty for each reading."""
+        """Estimate how many frames are received on each arc (directed link) during a run: twenty for each reading."""
         return 20 * readings
 
 

@@ -1,78 +1,51 @@
-"""The dissector of coded diffusion's frames: events, coded packets with their coefficients, requests."""
+"""The fields of coded diffusion's frames: events, coded packets with their coefficients, requests."""
 
 from typing import Any
 
 from workbench.coding.fields import field as field_of
 from workbench.errors import DecodeError
 from workbench.protocols.coded_diffusion import wire
-from workbench.protocols.dissection import NODE, Cutter, Field, cut, refused
-
-_MESSAGES = {wire.EVENT: "event", wire.CODED: "coded packet", wire.REQUEST: "request"}
-_EVENT_ID = (("origin", NODE), ("sequence", "{}"))
+from workbench.protocols.dissection import refused
+from workbench.protocols.field_tables import EVENT_ID, READINGS, Check, Message, Number, Octets, Values
 
 
-def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the fields of a frame in order, each with its byte range and its value as text."""
-    return cut(frame, _read)
+def _rank_text(rank: int, values: Values) -> str:
+    if rank < wire.LARGEST_GENERATION:
+        return f"{rank}"
+    return refused(f"{rank}", f"a rank is at most {wire.LARGEST_GENERATION - 1}")
 
 
-def _read(cutter: Cutter) -> None:
-    kind = cutter.type_of(_MESSAGES)
-    with cutter.before_checksum():
-        if kind == wire.EVENT:
-            cutter.numbers(wire.EVENT_LAYOUT, ("type", "event"), *_EVENT_ID)
-            cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
-        elif kind == wire.CODED:
-            _read_coded(cutter)
-        else:
-            cutter.numbers(wire.REQUEST_LAYOUT, ("type", "request"), *_EVENT_ID, ("rank", _rank_text))
+def _field_text(number: int, values: Values) -> str:
+    known = f"{field_of(wire.FIELD_ORDERS[number])!r}" if number < len(wire.FIELD_ORDERS) else "unknown field"
+    return f"{number}: {known}"
 
 
-def _rank_text(rank: int) -> str:
+def _fault(values: Values) -> str:
+    generation_size, field_number, length_B = values["generation_size"], values["field"], values["length_B"]
+    if generation_size and field_number < len(wire.FIELD_ORDERS) and length_B:
+        return ""
     return (
-        f"{rank}"
-        if rank < wire.LARGEST_GENERATION
-        else refused(f"{rank}", f"a rank is at most {wire.LARGEST_GENERATION - 1}")
+        f"invalid coded packet: event of {length_B} bytes, {generation_size} chunks, finite field number "
+        f"{field_number}; allowed: 1 byte or more, 1 chunk or more, field numbers below {len(wire.FIELD_ORDERS)}"
     )
 
 
-def _read_coded(cutter: Cutter) -> None:
-    *_, generation_size, field_number, length_B = cutter.numbers(
-        wire.CODED_LAYOUT,
-        ("type", "coded packet"),
-        *_EVENT_ID,
-        ("hops", "{}"),
-        ("generation size", "{} chunks"),
-        ("field", _field_text),
-        ("event length", "{} bytes"),
-    )
-    if not generation_size or field_number >= len(wire.FIELD_ORDERS) or not length_B:
-        raise DecodeError(
-            f"invalid coded packet: event of {length_B} bytes, {generation_size} chunks, finite field number "
-            f"{field_number}; allowed: 1 byte or more, 1 chunk or more, field numbers below {len(wire.FIELD_ORDERS)}"
-        )
-    field = _field(field_number)
-    cutter.octets(
-        "encoding vector", field.size_B(generation_size), lambda row: _coefficients_text(field, row, generation_size)
-    )
-    information_B = wire.information_B(length_B, generation_size, field.order)
-    cutter.octets("information vector", information_B, lambda row: _symbols_text(field, row))
+def _field(values: Values) -> Any:
+    return field_of(wire.FIELD_ORDERS[values["field"]])
 
 
-def _field_text(number: int) -> str:
-    return f"{number}: {_field(number)!r}" if number < len(wire.FIELD_ORDERS) else f"{number}: unknown field"
+def _vector_B(values: Values) -> int:
+    size_B: int = _field(values).size_B(values["generation_size"])
+    return size_B
 
 
-def _field(number: int) -> Any:
-    return field_of(wire.FIELD_ORDERS[number])
-
-
-def _coefficients_text(field: Any, row: bytes, size: int) -> str:
-    """Return the ``size`` coefficients in a packed row as text, such as "3, 0, 7".
+def _coefficients_text(row: bytes, values: Values) -> str:
+    """Return the coefficients in a packed row as text, such as "3, 0, 7".
 
     If the row is invalid, the text also gives the reason.
     """
-    vector = field.unpack(row, size)
+    field = _field(values)
+    vector = field.unpack(row, values["generation_size"])
     text = ", ".join(map(str, vector))
     if not any(vector):
         return refused(text, "all coefficients are zero")
@@ -83,10 +56,32 @@ def _coefficients_text(field: Any, row: bytes, size: int) -> str:
     return text
 
 
-def _symbols_text(field: Any, row: bytes) -> str:
+def _information_B(values: Values) -> int:
+    return wire.information_B(values["length_B"], values["generation_size"], wire.FIELD_ORDERS[values["field"]])
+
+
+def _symbols_text(row: bytes, values: Values) -> str:
+    field = _field(values)
     text = f"{len(row) * 8 // field.symbol_bits} symbols of {field!r}"
     try:
         field.check_row(row)
     except DecodeError as error:
         return refused(text, str(error))
     return text
+
+
+_CODED = (
+    *EVENT_ID,
+    Number("hops", "H"),
+    Number("generation_size", "B", "{} chunks"),
+    Number("field", "B", _field_text),
+    Number("length_B", "H", "{} bytes", "event length"),
+    Check(_fault),
+    Octets("encoding_vector", _vector_B, _coefficients_text, note="a packed row of as many symbols as chunks"),
+    Octets("information_vector", _information_B, _symbols_text, note="a packed row; the header determines its size"),
+)
+MESSAGES = {
+    wire.EVENT: Message("event", (*EVENT_ID, *READINGS), has_checksum=True),
+    wire.CODED: Message("coded packet", _CODED, has_checksum=True),
+    wire.REQUEST: Message("request", (*EVENT_ID, Number("rank", "B", _rank_text)), has_checksum=True),
+}

@@ -15,11 +15,11 @@ HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield one sentence if the neighbors of a publisher send too few coded packets of each reading.
+    """Yield one sentence if the neighbors of an undelivered reading's publisher send too few coded packets of it.
 
     A node needs m independent packets to decode a reading of m chunks. If the neighbors together send at most m
-    packets, a single loss prevents decoding. If nodes send requests for lost packets, no sentence is yielded.
-    ``missing``: the readings that were not delivered, each with its publisher and its subscriber.
+    packets, a single loss prevents decoding. Yields nothing if nodes send requests for more packets. ``missing``: the
+    undelivered readings, each with its publisher, its subscriber and the hops between them.
     """
     protocol = scenario.protocol
     if protocol.max_requests:

@@ -21,7 +21,7 @@ GenerationBegun = namedtuple("GenerationBegun", FIELDS)
 
 
 class Generation:
-    """A node's state of one event: a decoder, and the times to send or request packets and to forget the event."""
+    """A node's state for one event: a decoder, and the times to send or request packets and to forget the event."""
 
     def __init__(self, header):
         self.has_sent = False
@@ -29,7 +29,7 @@ class Generation:
         self.begin(header)
 
     def begin(self, header):
-        """Start with an empty decoder for packets with this header.
+        """Discard all packets, and begin with an empty decoder for packets with the given header.
 
         ``header``: (generation size, field order, event length in bytes).
         """
@@ -45,7 +45,10 @@ class Generation:
 
 
 def _common_header(coded):
-    """Return (generation size, field order, event length in bytes), equal in all packets of an event."""
+    """Return (generation size, field order, event length in bytes) of a coded packet.
+
+    These values are equal in all packets of an event.
+    """
     return coded.generation_size, coded.field, coded.length_B
 
 
@@ -89,7 +92,10 @@ class CodedDiffusionNode(Node):
     # Frames
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Process a neighbor's frame: an event, a coded packet or a request."""
+        """Process a neighbor's frame: an event, a coded packet or a request. Drop an invalid frame as "malformed".
+
+        ``broadcast`` has no effect.
+        """
         try:
             message = wire.decode(frame)
             if isinstance(message, wire.Event):
@@ -106,7 +112,7 @@ class CodedDiffusionNode(Node):
         if self._is_finished(event_id, now):
             self.drop(previous_hop, "event", event.origin, event.sequence, "duplicate")
             return
-        if event_id not in self.generations and not self._has_room(now, 0):
+        if event_id not in self.generations and not self._make_room_for_event(now, 0):
             self.drop(previous_hop, "event", event.origin, event.sequence, "full")
             return
         self._forget(event_id)
@@ -115,14 +121,14 @@ class CodedDiffusionNode(Node):
         generation = self._generation_of_event(event)
         self._send_combinations(event_id, generation, self.settings.bootstrap_factor)
         self._report_forwarded(previous_hop, event_id, self.settings.bootstrap_factor)
-        self._make_room()
+        self._forget_answering_event()
         if self._keep_us and len(self._ids) < self.settings.max_events:
             generation.due_us = now + self._keep_us
             self._add(event_id, generation)
             self._plan_wake()
 
     def _generation_of_event(self, event):
-        """Return a generation that holds all chunks of an event, so that its decoder is complete."""
+        """Return the generation (state) for an event that was received as a whole; its decoder holds all chunks."""
         settings = self.settings
         data = wire.coded_bytes(event.origin, event.sequence, event.attributes)
         generation_size = settings.generation_size
@@ -143,7 +149,7 @@ class CodedDiffusionNode(Node):
             return
         generation = self.generations.get(event_id)
         if generation is None:
-            if not self._has_room(now, 1):
+            if not self._make_room_for_event(now, 1):
                 self.drop(previous_hop, "coded", coded.origin, coded.sequence, "full")
                 return
             generation = Generation(_common_header(coded))
@@ -209,7 +215,7 @@ class CodedDiffusionNode(Node):
                 self._plan_wake()
 
     def _plan_forgetting(self, event_id, generation, now):
-        """Set the time at which this node forgets a decoded event.
+        """Set the time at which this node forgets a decoded event, and plan the answer to earlier requests for it.
 
         If nodes send requests, the node forgets the event after the time in which neighbors may request packets.
         Otherwise the node forgets the event when its send timer for the event fires, or at once if that timer is not
@@ -230,7 +236,10 @@ class CodedDiffusionNode(Node):
             generation.send_us = now + self._collecting_us
 
     def _decode(self, event_id, generation, previous_hop, now):
-        """Decode a complete generation and store its event. Return False if the checksum is wrong, else True."""
+        """Decode a complete generation, and deliver its event to matching subscriptions; return True.
+
+        If the event's checksum is wrong, drop all packets of the generation instead, and return False.
+        """
         generation_size, _, length_B = generation.header
         decoder = generation.decoder
         chunks = (decoder.field.to_data(decoder.row(index).information_vector) for index in range(generation_size))
@@ -247,9 +256,11 @@ class CodedDiffusionNode(Node):
     def _begin_again(self, event_id, generation, header, previous_hop, now):
         """Drop all packets of an event, and start over with an empty generation.
 
-        The packets do not belong together, as their headers differ or the decoded checksum is wrong. The node sends no
-        packets of the event before decoding it. Otherwise packets could circulate without end among nodes that dropped
-        them, as they would be innovative again and again.
+        The caller has found that the packets do not belong together: their headers differ, or the decoded checksum is
+        wrong. From now on the node sends no packets of the event before decoding it. Otherwise packets could circulate
+        without end among nodes that dropped them, as they would be innovative again and again.
+
+        ``header``: (generation size, field order, event length in bytes) of the packets to collect.
         """
         self.drop(previous_hop, "coded", event_id[0], event_id[1], "corrupt")
         generation.begin(header)
@@ -264,10 +275,10 @@ class CodedDiffusionNode(Node):
     # Memory of events
 
     def _is_finished(self, event_id, now):
-        """Return whether the node needs no more packets of an event, because it published or decoded the event.
+        """Return whether the node needs no more packets of an event, because it published, received or decoded it.
 
-        A decoded event is forgotten, and counts as new, if no frame of it was received or sent for a long time
-        (`rules.is_quiet`).
+        If the result is True, ``now`` becomes the time of the event's last frame. If the event's last frame was long
+        ago (`rules.is_quiet`), the node forgets the event, so that the event counts as new, and the result is False.
         """
         if event_id[0] == self.address:
             return True
@@ -282,13 +293,14 @@ class CodedDiffusionNode(Node):
         self.known[event_id] = now
         return True
 
-    def _has_room(self, now, matrices):
-        """Return whether there is memory for another event and ``matrices`` (0 or 1) more decoding matrices.
+    def _make_room_for_event(self, now, matrices):
+        """Make room for an event and for ``matrices`` (0 or 1) decoding matrices; return whether there is room now.
 
-        If the memory is full, first forget events of which no frame was received or sent for a long time.
+        If no decoding matrix is free, the node forgets the oldest event that it stores only to answer requests. If that
+        is not enough, it also forgets all events of which it has neither received nor sent a frame for a long time.
         """
         if matrices:
-            self._make_room()
+            self._forget_answering_event()
         if self._is_full(matrices) and now >= self._next_search_us:
             self._forget_quiet_events(now)
         return not self._is_full(matrices)
@@ -297,7 +309,7 @@ class CodedDiffusionNode(Node):
         settings = self.settings
         return rules.is_full(len(self.known), settings.max_known, len(self._ids) + matrices, settings.max_events)
 
-    def _make_room(self):
+    def _forget_answering_event(self):
         """Forget the oldest event that is stored only to answer requests, if no decoding matrix is free."""
         if len(self._ids) < self.settings.max_events:
             return
@@ -308,13 +320,13 @@ class CodedDiffusionNode(Node):
                 return
 
     def _forget_quiet_events(self, now):
-        quiet = [
+        quiet_ids = [
             event_id for event_id in self.known if rules.is_quiet(now, self.known[event_id], self._forget_after_us)
         ]
-        for event_id in [event_id for event_id in self._ids if event_id in quiet]:
+        for event_id in [event_id for event_id in self._ids if event_id in quiet_ids]:
             self._forget(event_id)
             self.drop(NOBODY, "coded", event_id[0], event_id[1], "expired")
-        for event_id in quiet:
+        for event_id in quiet_ids:
             del self.known[event_id]
         # A search for every packet would cost too much; before this time no event is quiet long enough.
         oldest_us = min(self.known.values()) if self.known else now
@@ -331,9 +343,10 @@ class CodedDiffusionNode(Node):
             self._plan_wake()
 
     def _hold(self, event_id, attributes, previous_hop, name, hops, now):
-        """Record that this node holds the event, and deliver its attributes to matching subscriptions.
+        """Record that this node holds an event, and deliver its attributes to matching subscriptions.
 
-        The other arguments describe the message that completed the event: its sender, its name and its hops.
+        ``previous_hop``, ``name``, ``hops``: the sender of the message that completed the event, the name of its type,
+        and the number of hops that it has taken.
         """
         origin, sequence = event_id
         self.events.append(Held(previous_hop, name, origin, sequence, hops, ""))
@@ -369,9 +382,9 @@ class CodedDiffusionNode(Node):
             self._forget(event_id)
 
     def _send_request(self, event_id, generation, now):
-        """Request more packets for a generation that is incomplete, if ``max_requests`` allows another request.
+        """Request more packets for an incomplete generation, unless ``max_requests`` requests have already been sent.
 
-        The first request goes to the sender of the last innovative packet, later ones go to all neighbors.
+        The first request after an innovative packet goes to the sender of this packet, later ones go to all neighbors.
         """
         if generation.requests == self.settings.max_requests:
             generation.due_us = None

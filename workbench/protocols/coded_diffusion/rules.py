@@ -9,7 +9,7 @@ from workbench.protocols.subscriptions import SECOND_US
 
 
 def collecting_us(collecting_time_ms):
-    """Convert the collecting time from ms to whole µs."""
+    """Convert the setting ``collecting_time_ms`` to whole µs, rounded down."""
     return int(collecting_time_ms * 1000)
 
 
@@ -25,8 +25,8 @@ def request_after_us(collecting_us):
 def keep_us(max_requests, collecting_us, request_after_us):
     """Return how long a node stores an event after decoding it (µs); 0 if nodes send no requests.
 
-    The node first waits until its own send timer fires, then for the time in which neighbors may request packets.
-    If the result is 0, the node stores the event only until its send timer fires.
+    The result is the longest time until the node's own send timer fires, plus the time in which neighbors may request
+    packets. If nodes send no requests, the node stores the event only until its send timer fires.
     """
     return collecting_us + (max_requests + 1) * request_after_us if max_requests else 0
 
@@ -42,7 +42,7 @@ def forget_after_us(forget_after_s, generation_size, collecting_us, keep_us):
 
 
 def packets_to_send(forwarding_factor, fresh):
-    """Return how many packets a node sends after ``fresh`` innovative packets: factor times ``fresh``, rounded up."""
+    """Return how many packets a node sends after ``fresh`` innovative ones: factor times ``fresh``, rounded up."""
     # Subtract a little, as 0.07 * 100 is more than 7 in floating point.
     return math.ceil(forwarding_factor * fresh - 1e-9)
 
@@ -59,7 +59,7 @@ def is_quiet(now, heard_us, forget_after_us):
 def is_full(known, max_known, generations, max_events):
     """Return whether a node has no room for another event.
 
-    ``known``: number of events whose ids it remembers, at most ``max_known``; ``generations``: number of decoding
-    matrices including the new event's, at most ``max_events``.
+    ``known``: number of events whose ids the node remembers, without the new event; ``generations``: number of decoding
+    matrices, with the new event's; ``max_known``, ``max_events``: the largest numbers of ids and of matrices.
     """
     return known >= max_known or generations > max_events

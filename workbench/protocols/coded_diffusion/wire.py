@@ -1,15 +1,12 @@
 """Encode and decode coded diffusion's frames: whole events, coded packets, and requests for more packets.
 
-Layout (little-endian, packed)
-    event    type u8 (0x45, "E"), origin u32, sequence u32, AttNum u8, attributes, CRC-32 u32
-    coded    type u8 (0x43, "C"), origin u32, sequence u32, hops u16, generation size u8, field u8, event length in
-             bytes u16, encoding vector (a packed row of that many symbols), information vector, CRC-32 u32
-    request  type u8 (0x52, "R"), origin u32, sequence u32, rank u8, CRC-32 u32
+Layout
+    The table of fields in ``dissector.py`` describes it; docs/FRAMES.md shows it.
 
-    `attributes/wire.py` defines the layout of attributes. AttNum and the attributes are the event's bytes; a coded
-    packet contains their length. The header's field byte is the number of a finite field: 0 GF(2), 1 GF(2^4),
-    2 GF(2^8), 3 GF(2^16), 4 GF(257). The checksum of a frame covers all bytes before it: a wrong byte in one packet
-    would corrupt every packet that is combined with it.
+    The number of attributes and the attributes are the event's bytes; a coded packet contains their length. The
+    header's field byte is the number of a finite field: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The
+    checksum of a frame covers all bytes before it, because a wrong byte in one packet would corrupt every packet that
+    is combined from it.
 
     The coded data are the event's bytes and the event's checksum, u32: the CRC-32 of origin and sequence, as encoded in
     a frame, and the event's bytes. A forged packet may have a correct frame checksum, but an event decoded from it
@@ -46,7 +43,7 @@ REQUEST = 0x52
 FIELD_ORDERS = (2, 16, 256, 65536, 257)  # the order of each finite field, indexed by its number in a header
 
 Event = namedtuple("Event", ("origin", "sequence", "attributes"))
-# encoding_vector: a tuple of symbols; information_vector: a packed row (`fields.Field`).
+# encoding_vector: a tuple of coefficients; information_vector: a packed row (`fields.Field`).
 Coded = namedtuple(
     "Coded",
     ("origin", "sequence", "hops", "generation_size", "field", "length_B", "encoding_vector", "information_vector"),
@@ -63,7 +60,7 @@ LARGEST_GENERATION = 255
 
 
 def coded_bytes(origin, sequence, attributes):
-    """Return the data that coded packets of an event combine: the event's bytes, then the event's checksum.
+    """Return the bytes that are split into chunks and combined: the event's bytes, then the event's checksum.
 
     Raises EncodeError if the event is too long.
     """
@@ -72,7 +69,10 @@ def coded_bytes(origin, sequence, attributes):
 
 
 def coded_attributes(origin, sequence, data):
-    """Return the attributes of an event from its coded data. Raises DecodeError if the event's checksum is wrong."""
+    """Return the attributes of an event from ``data``, the result of `coded_bytes`.
+
+    Raises DecodeError if the event's checksum is wrong.
+    """
     event = data[:-CHECKSUM_B]
     if bytes(data[-CHECKSUM_B:]) != struct.pack("<I", _event_checksum(origin, sequence, event)):
         raise DecodeError(
@@ -87,7 +87,10 @@ def _event_checksum(origin, sequence, data):
 
 
 def information_B(length_B, generation_size, order):
-    """Return the size (bytes) of each information vector of an event of ``length_B`` bytes."""
+    """Return the size in bytes of each information vector of an event of ``length_B`` bytes.
+
+    ``order``: the number of elements of the field.
+    """
     field = field_of(order)
     return field.row_B(chunk_B(length_B + CHECKSUM_B, generation_size, field))
 
@@ -106,7 +109,7 @@ def encode_coded(coded):
         raise EncodeError("a coded packet's field has order %r; it must be one of %r" % (field_order, FIELD_ORDERS))
     if not 1 <= generation_size <= LARGEST_GENERATION or len(vector) != generation_size:
         raise EncodeError(
-            "generation_size is %r and the encoding vector has %d symbols; both must be the same number, from 1 to %d"
+            "generation_size is %r and the encoding vector has %d coefficients; both must be equal, from 1 to %d"
             % (generation_size, len(vector), LARGEST_GENERATION)
         )
     if not (0 <= hops <= U16 and 1 <= length_B <= LONGEST_EVENT_B):
@@ -115,7 +118,7 @@ def encode_coded(coded):
             % (hops, length_B, U16, LONGEST_EVENT_B)
         )
     if not any(vector):
-        raise EncodeError("all symbols of the encoding vector are 0; draw it again")
+        raise EncodeError("all coefficients of the encoding vector are 0; at least one must not be 0")
     expected_B = information_B(length_B, generation_size, field_order)
     if len(information) != expected_B:
         raise EncodeError("the information vector has %d bytes; it must have %d" % (len(information), expected_B))
@@ -154,8 +157,8 @@ def _decode_request(frame, end):
     _, origin, sequence, rank = struct.unpack_from(REQUEST_LAYOUT, frame, 0)
     if end != _HEADERS_B[REQUEST] or rank >= LARGEST_GENERATION:
         raise DecodeError(
-            "invalid request: it has %d bytes before its checksum and the rank %d; it must have %d bytes there and a "
-            "rank below %d" % (end, rank, _HEADERS_B[REQUEST], LARGEST_GENERATION)
+            "invalid request: %d bytes before the checksum and rank %d; allowed: %d bytes and a rank below %d"
+            % (end, rank, _HEADERS_B[REQUEST], LARGEST_GENERATION)
         )
     return Request(origin, sequence, rank)
 
@@ -178,9 +181,9 @@ def _decode_coded(frame, end):
     field.check_row(packed)
     vector = tuple(field.unpack(packed, generation_size))
     if bytes(field.pack(vector)) != packed:
-        raise DecodeError("the padding bits after the last symbol of an encoding vector are not 0; they must be 0")
+        raise DecodeError("the padding bits after the last coefficient of an encoding vector are not 0; they must be 0")
     if not any(vector):
-        raise DecodeError("all symbols of the encoding vector are 0; at least one must not be 0")
+        raise DecodeError("all coefficients of the encoding vector are 0; at least one must not be 0")
     information = bytes(frame[header_B + vector_B : end])
     field.check_row(information)
     return Coded(origin, sequence, hops, generation_size, FIELD_ORDERS[field_number], length_B, vector, information)

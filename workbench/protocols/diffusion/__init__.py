@@ -4,10 +4,10 @@ Theory of operation
     A sink floods an *interest*. Every node that hears it stores it in its *interest cache*, with *gradients* towards
     the neighbors from which it heard the interest, in order of arrival. A source whose samples match a cached interest
     sends them as *data*, by unicast and hop by hop, along the first gradient of each list: the reverse of the path on
-    which the interest came fastest. Each node remembers per source which neighbor brought new data first (the *data
-    gradient*). Along the data gradients the sink sends a *reinforcement*, hop by hop, to the source. The gradients that
-    it sets precede all others. The sink repeats its interest with the next *round*, which clears the old gradients, so
-    that paths follow changes of the network.
+    which the interest came fastest. For each source, a node remembers the neighbor that first brought the newest data
+    (the *data gradient*). Along the data gradients, hop by hop, the sink sends a *reinforcement* to the source. The
+    gradients that a reinforcement sets precede all others. The sink repeats its interest with the next *round*, which
+    clears the old gradients, so that paths follow changes of the network.
 
 Several sinks
     Data is for all sinks whose interests match it. Where the paths to these sinks separate, a node sends several
@@ -16,13 +16,13 @@ Several sinks
     itself, the sinks in the received list, and the sinks that it has already served with this message:
 
     1. Each sink has one or more candidates for the next hop. The first is the neighbor of the sink's first gradient.
-       Unless a reinforcement has chosen this gradient, all other neighbors that are at least as near to the sink are
-       candidates, too. The ttl of the interest shows how near a neighbor is. The previous hop of the data is never a
-       candidate.
-    2. The neighbor that is a candidate for most of these sinks gets a copy for them. If several neighbors tie, the
-       neighbor to which the first gradients of more sinks lead is chosen, then the lower address. This is repeated for
-       the remaining sinks, for up to ``max_next_hops`` neighbors. If sinks remain after that, no copy lists them, so
-       all receivers of copies try to serve them.
+       Unless a reinforcement has chosen this gradient, all other neighbors that are at least as near to the sink as the
+       first candidate are candidates, too. The ttl of the interest shows a neighbor's distance. The previous hop of the
+       data is never a candidate.
+    2. The neighbor that is a candidate for the largest number of these sinks gets a copy for them. If several neighbors
+       tie, the one to which the first gradients of more sinks lead is chosen, then the lower address. This is repeated
+       for the remaining sinks, for up to ``max_next_hops`` neighbors. If sinks remain after that, no copy lists them,
+       so all receivers of copies try to serve them.
     3. A copy first lists the sinks that the node serves with its other copies. After them it lists the sinks in the
        list of the received message, the sinks that the node served with earlier copies, and the node itself if its own
        interests match the data. The receiver of the copy is left out. If a list does not fit the frame, its end is cut
@@ -36,10 +36,10 @@ Several sinks
     that of the first copy. The cause is a reinforcement that has moved the path meanwhile. The node then forgets which
     sinks it has served, and forwards the copy as if it were new. It does not deliver the message again.
 
-    If the radio reports that a data frame was not acknowledged, the node sends the message again within a second. The
-    next hop for each sink is the neighbor of the sink's first gradient that leads to another neighbor. If there is no
-    such gradient, it is the same neighbor again. A node does this up to three times for a message; a copy that has
-    circled counts as one of these times. At most four frames wait to be sent again; any further frame is sent at once.
+    If the radio reports that a data frame was not acknowledged, the node sends the message again within a second. For
+    each sink, the message now goes along the first of the sink's gradients that leads to another neighbor. If there is
+    no such gradient, it goes to the same neighbor again. A node does this up to three times for a message; a copy that
+    has circled counts as one of these times. At most four frames wait to be sent again; any further frame goes at once.
 
 INTERVAL
     An interest with ``INTERVAL IS t`` requests at most one reading every t seconds from each source. A source does not
@@ -81,12 +81,12 @@ Messages (protocols/diffusion/wire.py)
     data            unicast: source, sequence, previous hop, ttl, sinks that other copies serve, attributes
 
 Limits
-    Addresses have 16 bits. All memories are FIFOs of the sizes in the parameter table. Links are assumed symmetric: on
+    Addresses have 16 bits. All memories have fixed sizes, see the parameter table. Links are assumed symmetric: on
     a link that works in one direction only, an interest may set a gradient that data cannot use. The black list
     prevents that.
-    With ``link_quality="true"``, the default of `wb.Radio`, the link layer's estimates, which the black list uses, are
-    the true delivery ratios from the start; the presets of radios learn them from beacons. A mote has to learn them, so
-    the simulated effect of the black list in a lossy network is the best case. A node whose links all lose more than
+    The black list uses the link layer's estimates of delivery ratios. With ``link_quality="true"``, the default of
+    `wb.Radio`, these are exact from the start. With the presets of radios, nodes learn them from beacons. A mote has to
+    learn them, too, so a simulation with exact ratios shows the best case. A node whose links all lose more than
     ``blacklist_loss`` is cut off; a network of such links needs a limit of 1. If there are more than
     ``max_seen_interests`` interests at a time, nodes forget some of them and flood these again and again, until their
     ttl ends. Beside a reading of one attribute, a frame has room for a list of 22 sinks with ``profile="wide"`` (60
@@ -152,9 +152,9 @@ Differs from the original in (A1, A2, ...: this project numbers the gaps in the 
     --   a sink that hears no neighbor forward its interest sends it again, up to ``max_repeats`` times a round. Sinks
          that subscribed at the same time refresh at the same time: their frames collide. In the original they collide
          again at the next refresh.
-    --   with ``exploratory_gradients`` above 1, a node sends several copies for a sink only if it remembers messages
-         for at least a second. Later than that, no two copies meet at a node. Otherwise copies would circle and
-         multiply.
+    --   with ``exploratory_gradients`` above 1, a node sends several copies for a sink only if its memory of messages
+         reaches back at least a second. Copies of a message that meet at a node do so within a second. With a shorter
+         memory, the node would not recognize the later copy, and copies would circle and multiply.
     --   each list has a fixed size. The reason ``full`` means that something was dropped for lack of room: a
          reinforcement, if ``max_sinks`` sinks have already reinforced the path to the source; data and reinforcements
          for more than ``max_next_hops`` neighbors; a neighbor beyond ``max_black`` on the black list. A subscription
@@ -271,20 +271,24 @@ class Diffusion(Protocol):
             used_keys.append((filter_.messages, filter_.key))
 
     def matching_samples(self, subscription, publication):
-        """Return the samples of a publication that match a subscription, by the rule of the parameter ``matching``.
+        """Return [publication] if the publication matches the subscription, else [].
 
-        With "strict" one value must meet all constraints on its key; otherwise different values may meet these
-        constraints. With "two-way" the publication's constraints must be met by the subscription's IS attributes, too.
+        The parameter ``matching`` selects the rule. With "strict" a single value must meet all constraints on its key;
+        otherwise different values may meet them. With "two-way" the IS attributes of the subscription must also meet
+        the constraints of the publication. ``subscription``, ``publication``: sequences of Attribute.
         """
         return matching_samples(subscription, publication, self.matching)
 
     @property
     def allows_constrained_data(self):
-        """True if publications may have constraints, because the parameter ``matching`` is "two-way"."""
+        """True if the parameter ``matching`` is "two-way"; only then publications may have constraints."""
         return self.matching == "two-way"
 
     def measured_keys(self):
-        """Return the numbers of the keys that filters for data process, in the order in which nodes apply filters."""
+        """Return the numbers of the attribute keys that the filters of data messages read or change.
+
+        The keys are in the order in which nodes apply the filters.
+        """
         data_filters = [filter_ for filter_ in self.filters if filter_.messages == "data"]
         data_filters.sort(key=lambda filter_: filter_.key)
         return [key for filter_ in data_filters for key in filter_.measured_keys()]
@@ -292,17 +296,19 @@ class Diffusion(Protocol):
     def reinforce(self, node, attributes, now):
         """Let ``node``, a sink, reinforce the paths to the sources whose data matches ``attributes``.
 
-        The node sends a reinforcement for each interest of its own subscriptions whose constraints contain
-        ``attributes``. It sends none for a covered interest, as the wider interest contains ``attributes`` too.
+        The node sends a reinforcement for each own interest whose constraints are the same as ``attributes`` or less
+        strict. An interest that another own interest covers is left out, because the reinforcement of the wider
+        interest suffices. ``now``: the time in µs.
         """
         for own_interest in list(node.own_interests):
             if own_interest.is_flooded and is_within(attributes, own_interest.attributes):
                 node.reinforce(node.subscriptions.of(own_interest)[0], now, attributes)
 
     def sizes_in_c(self):
-        """Return {C constant: size} of the lists of the node in C, or None if nodes are not of the class DiffusionNode.
+        """Return the sizes of lists and messages of the node in C: {name of the C constant: size}.
 
-        The constants have the names of TinyDiffusion's design note, such as MAX_GRADIENTS.
+        The names are those of TinyDiffusion's design note, such as MAX_GRADIENTS. The result is None if the nodes are
+        not of the class DiffusionNode, the only one that has a version in C.
         """
         if self.kind_of_node() is not DiffusionNode:
             return None
@@ -312,11 +318,11 @@ class Diffusion(Protocol):
         return constants
 
     def room_in_c(self, nodes):
-        """Return {C constant: size} of the filters' memory for a network of ``nodes`` nodes; {} without filters.
+        """Return the sizes that filters need in C: {name of the C constant: size}; {} without filters.
 
-        The sizes are the most filters on a node, the most sources that a filter remembers, and the longest window in
-        readings: {"MAX_FILTERS": 1, "MAX_FILTER_SOURCES": 255, "MAX_FILTER_WINDOW": 5}. In Python a filter remembers
-        all sources, in C at most 255.
+        MAX_FILTERS is the largest number of filters on a node. MAX_FILTER_SOURCES is the number of sources that a
+        filter remembers: 10 in a network of up to 10 nodes, else 255. In Python a filter remembers all sources.
+        MAX_FILTER_WINDOW is the longest window of a filter, in readings. ``nodes``: number of nodes of the network.
         """
         if not self.filters:
             return {}
@@ -343,7 +349,10 @@ class Diffusion(Protocol):
 
     @classmethod
     def settings_from_plain(cls, values):
-        """Return the settings in ``values``, {name: plain value}, with "filters" converted to a tuple of Filter."""
+        """Return the settings in ``values``, {name: plain value}, with "filters" converted to a tuple of Filter.
+
+        Raises ParameterError if "filters" is not a list of valid filters.
+        """
         if "filters" not in values:
             return values
         if not isinstance(values["filters"], list):

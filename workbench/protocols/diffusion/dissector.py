@@ -1,56 +1,64 @@
-"""The dissector of TinyDiffusion's frames: interests, reinforcements and data."""
+"""The fields of TinyDiffusion's frames: interests, reinforcements and data."""
 
-from workbench.errors import DecodeError
 from workbench.protocols.diffusion import wire
-from workbench.protocols.dissection import NODE, Cutter, Field, cut
-
-_MESSAGES = {wire.INTEREST: "interest", wire.DATA: "data"}
-
-
-def dissect(frame: bytes, broadcast: bool = True, allows_constraints: bool = False) -> tuple[Field, ...]:
-    """Return the decoded fields of a frame.
-
-    ``broadcast``: whether the frame was broadcast; an interest message in a unicast frame is a reinforcement.
-    ``allows_constraints``: whether data may have constraints.
-    """
-    return cut(frame, _read, broadcast, allows_constraints)
-
-
-def _read(cutter: Cutter, broadcast: bool, allows_constraints: bool) -> None:
-    is_data = cutter.type_of(_MESSAGES) == wire.DATA
-    if is_data:
-        *_, count = cutter.numbers(
-            wire.DATA_LAYOUT,
-            ("type", "{}: data"),
-            ("sequence", "{}"),
-            ("source", NODE),
-            ("previous hop", NODE),
-            ("ttl", "{} hops to live"),
-            ("number of attributes", _format_count),
-        )
-        if count & wire.LISTED:
-            sinks = cutter.number("sinks in the list", "B", "{} that other copies serve")
-            for _ in range(sinks):
-                cutter.number("sink", "<H", NODE)
-            if sinks == 0:
-                raise DecodeError("the list of sinks is empty; without listed sinks the flag LISTED must not be set")
-        count &= wire.MOST_ATTRIBUTES
-    else:
-        *_, count = cutter.numbers(
-            wire.INTEREST_LAYOUT,
-            ("type", "{}: interest" if broadcast else "{}: reinforcement, an interest to one neighbor only"),
-            ("sequence", "{}"),
-            ("sink", NODE),
-            ("round", "{}"),
-            ("previous hop", NODE),
-            ("ttl", "{} hops to live"),
-            ("expiration", lambda seconds: f"{seconds} s" if seconds else "0 s: the interest is canceled"),
-            ("number of attributes", "{}"),
-        )
-    cutter.attributes(count, are_readings=is_data, allows_constraints=allows_constraints)
+from workbench.protocols.dissection import NODE
+from workbench.protocols.field_tables import (
+    CONSTRAINTS,
+    TTL_MEANING,
+    Attributes,
+    Check,
+    Flag,
+    Message,
+    Number,
+    Repeat,
+    Values,
+    When,
+)
 
 
-def _format_count(count: int) -> str:
-    attribute_count = count & wire.MOST_ATTRIBUTES
-    flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", after a list of sinks")]
-    return f"{attribute_count}" + "".join(text for flag, text in flags if count & flag)
+def _interest_text(type_byte: int, values: Values) -> str:
+    kind = "interest" if values["broadcast"] else "reinforcement, an interest to one neighbor only"
+    return f"{type_byte}: {kind}"
+
+
+def _expiration_text(seconds: int, values: Values) -> str:
+    return f"{seconds} s" if seconds else "0 s: the interest is canceled"
+
+
+def _list_fault(values: Values) -> str:
+    if values["listed_count"]:
+        return ""
+    return "the list of sinks is empty; without listed sinks the flag LISTED must not be set"
+
+
+_INTEREST = (
+    Number("sequence", "I"),
+    Number("sink", "H", NODE),
+    Number("round", "B"),
+    Number("previous_hop", "H", NODE),
+    Number("ttl", "B", TTL_MEANING),
+    Number("expiration_s", "H", _expiration_text, "expiration"),
+    *CONSTRAINTS,
+)
+_FLAGS = (
+    Flag("is_aggregate", wire.AGGREGATE, ", of an aggregate"),
+    Flag("is_listed", wire.LISTED, ", after a list of sinks"),
+)
+_LIST = (
+    Number("listed_count", "B", "{} that other copies serve", "sinks in the list"),
+    Repeat("listed_sinks", "listed_count", Number("sink", "H", NODE), is_numbered=False),
+    Check(_list_fault),
+)
+_DATA = (
+    Number("sequence", "I"),
+    Number("source", "H", NODE),
+    Number("previous_hop", "H", NODE),
+    Number("ttl", "B", TTL_MEANING),
+    Number("attribute_count", "B", label="number of attributes", flags=_FLAGS),
+    When("is_listed", _LIST),
+    Attributes(are_readings=True),
+)
+MESSAGES = {
+    wire.INTEREST: Message("interest", _INTEREST, type_text=_interest_text),
+    wire.DATA: Message("data", _DATA, type_text="{}: data"),
+}

@@ -27,10 +27,10 @@ _UNWANTED = frozenset(("no_interest", "no_gradient", "evicted"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield sentences about the undelivered pairs of reading and subscription that the topology makes impossible.
+    """Yield sentences about readings that could not reach a subscriber because of the topology.
 
-    In such a pair, the path between publisher and subscriber is longer than the ttl, or no path leads from the
-    subscriber to the publisher.
+    There are two causes: the path between publisher and subscriber is longer than the ttl, or no path leads from the
+    subscriber to the publisher. ``missing``: pairs of a subscription and a reading that was not delivered.
     """
     ttl = scenario.protocol.ttl
     yield from beyond(missing, np.maximum(missing.hops, missing.hops_back), ttl, f"The ttl of {ttl} hops")
@@ -71,10 +71,10 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _has_changed_list(trail: Trail, step: Step) -> bool:
-    """Return whether the lost frames from ``step.node`` to ``step.neighbor`` listed different subscribers.
+    """Return whether the lost frames from ``step.node`` to ``step.neighbor`` had different lists of subscribers.
 
-    A frame with a copy of the reading lists the subscribers that other copies serve. Only this list varies in size, so
-    frames of different sizes prove that it has changed. Then the copy for this subscriber may have taken another path.
+    A frame with the reading lists the subscribers that other copies serve. Nothing else in these frames varies in size,
+    so different sizes prove different lists. Then the copy for this subscriber may have taken another path.
     """
     endpoints = step.node, step.neighbor
     sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == endpoints]
@@ -88,8 +88,8 @@ def _has_other_subscribers(evidence: Evidence, pair: Pair) -> bool:
 def _find_end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
     """Return the step (a trace event) that ended the reading's path at a node.
 
-    The result is None if the node sent the reading to another node, or no event explains the end. ``neighbors``: the
-    neighbors to which the node had gradients for the reading.
+    The result is None if a neighbor received the reading from the node, or if no event explains the end. ``neighbors``:
+    the neighbors to which the node had gradients for the reading.
     """
     step = trail.outcome(node, neighbors or None) or unsent(evidence, trail, node)
     if step is not None and step.cause != "not_forwarded":
@@ -103,9 +103,9 @@ def _find_end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int
 def _concerns_waiting_sample(drop: Row, sent: Row) -> bool:
     """Return whether the trace row ``drop`` is about a sample that waited for an interest, not about a sent message.
 
-    Both kinds of drop may have the sequence number 0: a waiting sample has no number yet, and a message may have this
-    number. The drop of a waiting sample is logged by the publisher, without a peer, and not at the time at which the
-    message was sent. ``sent``: the trace row "originated" of the reading's message.
+    ``sent``: the trace row "originated" of the reading's message. The sequence number does not distinguish the cases:
+    it is 0 for a waiting sample, and may be 0 for a message. A waiting sample is dropped at the publisher, without a
+    peer, and not at the time of the row ``sent``.
     """
     return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
 
@@ -113,9 +113,9 @@ def _concerns_waiting_sample(drop: Row, sent: Row) -> bool:
 def _find_reached_nodes(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
     """Return {node: neighbors to which it had gradients for the reading}, for each node that a copy reached.
 
-    The search follows the copies from the publisher, and from each node whose filter changed the reading. A changed
-    reading goes to all subscribers whose interests match it. From a node that had gradients for the reading, the search
-    follows only copies to the neighbors of these gradients; from any other node it follows all copies.
+    The search begins at the publisher, and at each node whose filter changed the reading, because the node sends the
+    changed reading by gradients of its own. From a node the search continues at the neighbors that got a copy from
+    it. If the node had gradients for the reading, only neighbors with such a gradient are considered.
     """
     neighbors_by_node: dict[int, set[int]] = {}
     nodes_to_visit = [publisher, *(row.node for row in trail.of("filtered"))]
@@ -143,9 +143,9 @@ class _Gradients:
         self._sink = pair.subscriber
         samples = matching_of(evidence.scenario.protocol).samples
         own_rows = evidence.at("interest_cached", pair.subscriber, origin=pair.subscriber)
-        self._wanted = {row.sequence for row in own_rows if samples(row.detail, pair.published.detail)}
+        self._matching_interests = {row.sequence for row in own_rows if samples(row.detail, pair.published.detail)}
         # A reinforcement has a sequence number of its own, so exclude the other interests instead.
-        self._other_interests = {row.sequence for row in own_rows} - self._wanted
+        self._other_interests = {row.sequence for row in own_rows} - self._matching_interests
         key = "gradients", self._sink, *sorted(self._other_interests)
         self._changes_of_node: dict[int, list[Row]] = evidence.once(key, dict)
 
@@ -154,7 +154,7 @@ class _Gradients:
         return [row for row in rows if row.sequence not in self._other_interests]
 
     def _changes(self, node: int) -> list[Row]:
-        """Return the trace rows in which a node set or removed one of the gradients, in the order of the trace."""
+        """Return the trace rows in which a node set or removed a gradient, in the order of the trace."""
         if node not in self._changes_of_node:
             rows = self._rows("gradient_set", node) + self._rows("gradient_removed", node)
             self._changes_of_node[node] = sorted(rows, key=lambda row: row.position)
@@ -163,9 +163,9 @@ class _Gradients:
     def _last_rows(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
         """Return each gradient of a node with the last row before ``at_row`` that set, renewed or removed the gradient.
 
-        The result is {(neighbor, sequence number of the interest): trace row}. A reinforcement renews all gradients of
-        the node to the neighbor that sent it. If the node has no gradient to this neighbor, the reinforcement sets a
-        gradient with the key (neighbor, ``NOBODY``).
+        The result is {(neighbor, sequence number of the interest): trace row}. A reinforcement renews all gradients to
+        the neighbor that sent the reinforcement. Without such gradients it sets one, with (neighbor, ``NOBODY``) as
+        key.
         """
         last_rows: dict[tuple[int, int], Row] = {}
         for row in self._changes(node):
@@ -184,9 +184,9 @@ class _Gradients:
         return last_rows
 
     def neighbors(self, node: int, at_row: Row, end_position: int) -> set[int]:
-        """Return the neighbors to which a node had a gradient at ``at_row``, or set a gradient after it.
+        """Return the neighbors to which a node had a gradient at ``at_row``, or set one later, until ``end_position``.
 
-        ``end_position``: position of the last row in the trace at which such a gradient may be set.
+        ``end_position``: the position in the trace of the last row to search.
         """
         active_neighbors = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
         return active_neighbors | {
@@ -212,7 +212,7 @@ class _Gradients:
         cached_rows = [
             row
             for row in self._evidence.at("interest_cached", node, origin=self._sink)
-            if row.sequence in self._wanted and row.position < at_row.position
+            if row.sequence in self._matching_interests and row.position < at_row.position
         ]
         if cached_rows:
             return Step("no_room", node, None, at_row.time_us, "", (cached_rows[-1], at_row))
@@ -230,7 +230,10 @@ class _Gradients:
 
 
 def _is_set(row: Row, at_row: Row) -> bool:
-    """Return whether a gradient exists at ``at_row``; ``row``: the last earlier row that set or removed it."""
+    """Return whether a gradient exists at the time of the trace row ``at_row``.
+
+    ``row``: the last row before ``at_row`` that set, renewed or removed this gradient.
+    """
     return row.event == "gradient_set" and row.value > at_row.time_us
 
 
@@ -263,10 +266,10 @@ def _find_filter_step(trail: Trail, subscriber: int) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return a clause that explains why a node had no gradient for the subscriber, or None.
+    """Return a clause about the interest that a node had evicted or never received; None for other causes of a loss.
 
-    ``account``: the cause of a lost reading, with its node and time. Only the causes "evicted" and "not_asked" have
-    such a clause.
+    ``account``: the account of the lost reading, with the cause "evicted" (the interest was evicted), "not_asked" (it
+    was never received) or another one.
     """
     node, subscriber, settings = account.node, account.subscriber, scenario.protocol
     if account.cause == "evicted":

@@ -7,15 +7,15 @@ Theory of operation
     neighbors to which data may be sent, best first. A reinforced gradient is the first; the others are in the order in
     which the interest arrived. The first gradient of a sink, its head, carries data (A14). An entry's *data gradients*
     contain for each source the neighbor that brought the source's newest data first. This neighbor is the next hop of a
-    reinforcement (A21). All lists are FIFOs of fixed size; expired gradients are dropped at every update.
+    reinforcement (A21). All lists have a fixed size; expired gradients are dropped at every update.
 
 Differs from the original in
     A14  the original has a list of gradients, yet selects a gradient "based on first arriving interest". Here the list
          is in the order of arrival, and its head carries data.
     A17  if the list is full, the new gradient, which is the slowest, is dropped. The original drops the first gradient.
-         But the first gradient carries data; without it the path to the sink is lost, as the others lead away from the
-         sink. A sink's only gradient is not dropped while another sink has two gradients. Otherwise the interests of
-         other sinks in the same entry could cut off a sink.
+         But the first gradient carries data; without it the path to the sink is lost, as the other gradients may lead
+         away from the sink. A sink's only gradient is not dropped while another sink has two gradients. Otherwise the
+         interests of other sinks in the same entry could cut off a sink.
     A18  the expiration is stored per gradient.
     A15  an interest's round is remembered for two refreshes; then any round is new. In the original, a node that was
          off for 128 rounds takes new rounds for old ones for the next 128 rounds.
@@ -32,7 +32,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from workbench.attributes.interests import constraints
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.diffusion.rules import gradient_to_replace, is_path_of_round, is_stale
+from workbench.protocols.diffusion.rules import gradient_to_replace, is_older_round, is_path_of_round
 
 
 class Gradient:
@@ -89,11 +89,11 @@ class DataGradients:
         """Record the neighbor that sent new data of a source; return (DataGradient, whether the neighbor changed)."""
         for data_gradient in self.list:
             if data_gradient.source == source:
-                changed = data_gradient.neighbor != neighbor
+                is_changed = data_gradient.neighbor != neighbor
                 data_gradient.neighbor = neighbor
                 data_gradient.attributes = attributes
                 data_gradient.messages += 1
-                return data_gradient, changed
+                return data_gradient, is_changed
         if len(self.list) >= self.size:
             self.list.pop(0)
         data_gradient = DataGradient(source, neighbor, attributes)
@@ -102,7 +102,7 @@ class DataGradients:
         return data_gradient, True
 
     def forget_reinforcements(self, sink):
-        """Forget the reinforcements by a sink, because a new round of the sink's interest begins."""
+        """Remove a sink from ``reinforced_for`` of all data gradients, so that its reinforcements may be sent again."""
         for data_gradient in self.list:
             if sink in data_gradient.reinforced_for:
                 data_gradient.reinforced_for = tuple(
@@ -154,18 +154,19 @@ class InterestEntry:
     def add(self, gradient):
         """Append a gradient; return (whether it was stored, the gradient that was removed to make room or None).
 
-        If the list is full, `rules.gradient_to_replace` decides which gradient is removed.
+        If the list is full, `rules.gradient_to_replace` decides which gradient is removed, or that the new one is not
+        stored.
         """
-        evicted = None
+        evicted_gradient = None
         if len(self.gradients) >= self.max_gradients:
             index = gradient_to_replace(
                 self.gradients, len(self.gradients), gradient.sink, gradient.reinforced_by is not None
             )
             if index == NOBODY:
                 return False, None
-            evicted = self.gradients.pop(index)
+            evicted_gradient = self.gradients.pop(index)
         self.gradients.append(gradient)
-        return True, evicted
+        return True, evicted_gradient
 
     def move_to_front(self, gradient):
         """Move a reinforced gradient to the front of this entry's list of gradients."""
@@ -220,7 +221,7 @@ class InterestEntry:
         """Return whether the entry has a gradient set by an interest of ``sink`` in a newer round than ``round_``."""
         return any(
             [
-                gradient.sink == sink and gradient.sequence is not None and is_stale(round_, gradient.round)
+                gradient.sink == sink and gradient.sequence is not None and is_older_round(round_, gradient.round)
                 for gradient in self.gradients
             ]
         )
@@ -238,15 +239,15 @@ class InterestEntry:
         return removed_gradients
 
     def add_paths(self, paths, now, previous_hop, served, exploratory_gradients):
-        """Append a path (sink, candidate next hops, rank) to the list ``paths`` for each copy of data that a sink gets.
+        """Append to ``paths`` a path (sink, candidate next hops, rank) for each copy of data to be sent to a sink.
 
         ``served``: sinks that get no copy; ``previous_hop``: the neighbor that sent the data and gets no copy;
         ``exploratory_gradients``: number of copies for each sink without a reinforced gradient.
 
-        A sink's first path has rank 0; its candidate is the neighbor of the sink's first gradient. If
-        ``exploratory_gradients`` is 1 and no reinforcement has chosen that gradient, all neighbors at least as near to
-        the sink are candidates too. If ``exploratory_gradients`` is above 1, each further copy has a path with rank 1
-        along the sink's next gradient.
+        A sink's first path has rank 0 and leads along the sink's first gradient. If ``exploratory_gradients`` is 1 and
+        no reinforcement has chosen this gradient, other neighbors that are at least as near to the sink as the neighbor
+        of this gradient are candidates, too. Each further copy for the sink has a path of rank 1 along the sink's next
+        gradient.
         """
         first_gradients = {}
         copies_left = {}
@@ -276,9 +277,10 @@ class InterestEntry:
     def add_detours(self, paths, now, previous_hop, served, failed):
         """Append a path (sink, [next hop], 0) to the list ``paths`` for each sink to which data must be sent again.
 
-        ``failed``: the neighbor that did not acknowledge the data. The next hop is the neighbor of the sink's first
-        gradient that leads to another neighbor than ``failed``. If all gradients of the sink lead to ``failed``, the
-        next hop is ``failed``. The 0 is the rank of a sink's first path. ``served``, ``previous_hop``: see `add_paths`.
+        ``failed``: the neighbor that did not acknowledge the data. ``previous_hop``: the neighbor that sent the data
+        and gets no copy. ``served``: sinks that get no copy. The next hop is that of the first among the sink's
+        gradients that does not lead to ``failed``. If all of them lead to ``failed``, it is ``failed``. The rank is
+        always 0.
         """
         candidates_by_sink = {}
         for gradient in self.gradients:
@@ -296,7 +298,7 @@ class InterestEntry:
 class InterestCache:
     """The interest cache: a FIFO of InterestEntry of fixed size.
 
-    ``is_evicting``: whether another entry was evicted to make room for the newest one.
+    ``is_evicting``: whether the last call of `add` evicted an entry.
     """
 
     def __init__(self, size, max_gradients, max_reinforcements):
@@ -307,7 +309,10 @@ class InterestCache:
         self.entries = []
 
     def find(self, attributes):
-        """Return the entry whose constraints are those of ``attributes`` (in any order, without INTERVAL), or None."""
+        """Return the entry with the same constraints as ``attributes``, or None.
+
+        The order of the attributes and an INTERVAL with IS do not matter.
+        """
         wanted_constraints = constraints(attributes)
         for entry in self.entries:
             if entry.constraints == wanted_constraints:
@@ -319,11 +324,11 @@ class InterestCache:
 
         Return (the new entry, the evicted entry or None).
         """
-        evicted = self.entries.pop(0) if len(self.entries) >= self.size else None
-        self.is_evicting = evicted is not None
+        evicted_entry = self.entries.pop(0) if len(self.entries) >= self.size else None
+        self.is_evicting = evicted_entry is not None
         entry = InterestEntry(interest, self.max_gradients, self.max_reinforcements)
         self.entries.append(entry)
-        return entry, evicted
+        return entry, evicted_entry
 
 
 class ServedSinks:
@@ -363,7 +368,7 @@ class SeenData:
 
     received_us   when the first copy arrived (µs)
     previous_hop  the neighbor that sent the first copy
-    served        the sinks towards which this node has sent the message; `ServedSinks` assigns a bit to each sink
+    served        the sinks towards which this node has sent the message, as bits of an integer (see `ServedSinks`)
     is_settled    whether all further copies are dropped as duplicates, even copies for other sinks
     retries       how often the node has sent the message again, because a frame was lost or a copy came back in a loop
     ttl           ttl of the first copy, or of the last copy that came back in a loop
@@ -401,7 +406,7 @@ class SeenInterests:
         return None if record is None or now - record[0] >= self.known_for_us else record[1]
 
     def put(self, id, round_, now):
-        """Record that the interest ``id`` was heard now in round ``round_``."""
+        """Record that round ``round_`` of the interest ``id`` is heard at the time ``now`` (µs)."""
         if len(self._records) >= self.size and id not in self._records:
             # Of interests heard in the same microsecond the lower id goes: dictionaries have no order on a mote.
             del self._records[
@@ -416,7 +421,8 @@ class SeenInterests:
 class OwnInterest:
     """An interest of this node, shared by all its subscriptions with the same constraints.
 
-    ``is_flooded``: whether the node floods and refreshes the interest; if not, another own interest covers it.
+    ``is_flooded``: whether the node floods and refreshes the interest. If not, another own interest requests all its
+    data.
     """
 
     def __init__(self, sequence, attributes, max_reinforcements):

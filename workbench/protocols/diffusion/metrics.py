@@ -22,10 +22,10 @@ SHOWN = {
 
 
 def measure(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return {"interest_coverage": share of nodes that cached an interest, as the mean over all interests}.
+    """Return {"interest_coverage": share of the nodes that cached an interest, as a mean over all interests}.
 
-    ``rows``: the rows of a trace. The share (0 to 1) refers to the nodes that the interest's sink can reach. The mean
-    is NaN if no interest was cached.
+    For each interest the share (0 to 1) counts only nodes that its sink can reach. The mean is NaN if no interest was
+    cached. ``rows``: the rows of a trace.
     """
     origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
     if not len(nodes):
@@ -36,13 +36,13 @@ def measure(scenario: Any, rows: Columns) -> dict[str, float]:
     interest_number = np.empty(len(order), np.int64)
     interest_number[order] = np.arange(len(order))
     sink_of = origins[first_rows_of_interests[order]]
-    first_index = first_rows(row_keys(interest, nodes))
-    interest, nodes = interest_number[interest[first_index]], nodes[first_index]
+    caching_rows = first_rows(row_keys(interest, nodes))
+    interest, nodes = interest_number[interest[caching_rows]], nodes[caching_rows]
     paths = paths_of(scenario.topology)
-    sinks, row_of = unique_inverse(sink_of)
+    sinks, row_of_sink = unique_inverse(sink_of)
     holders, reachable = np.zeros(len(sink_of), np.int64), np.zeros(len(sink_of), np.int64)
     for first_index, hops in paths.hops_from(paths.indices(sinks)):
-        row = row_of - first_index
+        row = row_of_sink - first_index
         is_in_block = (row >= 0) & (row < len(hops))
         # The sink itself is one of the nodes, and caches its own interest.
         reachable[is_in_block] = np.count_nonzero(hops >= 0, axis=1)[row[is_in_block]]

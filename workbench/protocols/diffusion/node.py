@@ -92,7 +92,8 @@ class DiffusionNode(Node):
         """Subscribe to data that matches ``attributes`` and return the Subscription.
 
         ``expires_s``: lifetime of the subscription (s); None for no end. ``match_all``: see `Subscription`. Raises
-        ParameterError or AttributeFormatError if the node refuses the subscription.
+        ParameterError if the node has too many subscriptions, AttributeFormatError if the attributes are not valid, and
+        EncodeError if they do not fit a frame.
         """
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         if len(self.subscriptions.open) >= self.settings.max_subscriptions:
@@ -133,7 +134,8 @@ class DiffusionNode(Node):
     def unsubscribe(self, subscription, now):
         """End a subscription. If no other subscription shares its interest, cancel the interest in the network.
 
-        Before that, flood the interests that no other interest of this node covers any more.
+        Before the cancellation, flood each own interest that was not flooded because the cancelled interest requested
+        all its data.
         """
         if self.subscriptions.end(subscription):
             own_interest = subscription.request
@@ -152,7 +154,8 @@ class DiffusionNode(Node):
         """Publish a sample and return its number among the node's samples.
 
         ``payload``: bytes that are added to the attributes, see `with_payload`. The sample is sent as soon as an
-        interest matches, and dropped if no interest matches within ``sample_lifetime_s``.
+        interest matches, and dropped if no interest matches within ``sample_lifetime_s``. Raises AttributeFormatError
+        if the attributes are not valid, and EncodeError if they do not fit a frame.
         """
         attributes = with_payload(attributes, payload)
         check_publication(attributes, self.matching == "two-way")
@@ -174,8 +177,9 @@ class DiffusionNode(Node):
     def reinforce(self, subscription, now, attributes=None):
         """Reinforce the paths to the sources of a subscription; return the number of reinforcements sent to neighbors.
 
-        ``attributes``: constraints within those of the subscription, to select only the sources that match them; None
-        for all sources. Raises AttributeFormatError if they are not within the subscription's constraints.
+        ``attributes``: constraints at least as strict as those of the subscription, to select only the sources that
+        match them; None for all sources. The result is 0 if the subscription has ended. Raises AttributeFormatError if
+        ``attributes`` are less strict, and EncodeError if they do not fit a frame.
         """
         if subscription not in self.subscriptions.open:
             return 0
@@ -183,7 +187,7 @@ class DiffusionNode(Node):
         wanted_attributes = own_interest.attributes if attributes is None else tuple(attributes)
         if not is_within(wanted_attributes, own_interest.attributes):
             raise AttributeFormatError(
-                "the reinforcement %s is less constrained than the subscription %s; it must lie within it"
+                "the reinforcement %s is less constrained than the subscription %s; add the subscription's constraints"
                 % (text_of(wanted_attributes), text_of(own_interest.attributes))
             )
         self._check_count(wanted_attributes)
@@ -270,9 +274,10 @@ class DiffusionNode(Node):
     # Interests
 
     def _flood_interests(self, now):
-        """Flood this node's own interests that are not flooded yet, except those that another own interest covers.
+        """Flood this node's own interests that are not flooded yet; do not flood or refresh covered interests.
 
-        A covered interest is not refreshed any more. See A16 in the docstring of `workbench.protocols.diffusion`.
+        With the parameter ``merge_interests``, an interest is covered if another interest of the node requests all its
+        data.
         """
         for own in self.own_interests:
             if self.settings.merge_interests and self._is_covered(own):
@@ -288,7 +293,7 @@ class DiffusionNode(Node):
 
         If two interests request the same data and end at the same time, the result is True only for the newer one.
         """
-        strict = self.matching == "strict"
+        is_strict = self.matching == "strict"
         ends_us = [
             max(
                 [
@@ -303,11 +308,11 @@ class DiffusionNode(Node):
             if (
                 i != position
                 and ends_us[i] >= ends_us[position]
-                and covers(other.attributes, own.attributes, strict)
+                and covers(other.attributes, own.attributes, is_strict)
                 and (
                     i < position
                     or ends_us[i] > ends_us[position]
-                    or not covers(own.attributes, other.attributes, strict)
+                    or not covers(own.attributes, other.attributes, is_strict)
                 )
             ):
                 return True
@@ -384,7 +389,7 @@ class DiffusionNode(Node):
             self._receive_reinforcement(message, now)
 
     def _drop_message(self, message, name, reason):
-        """Drop a decoded message: call `Node.drop` with the fields of the message, its ``name`` and the reason."""
+        """Drop a decoded message of the kind ``name``: call `Node.drop` with the message's fields and the reason."""
         origin = message.source if name == "data" else message.sink
         self.drop(message.previous_hop, name, origin, message.sequence, reason)
 
@@ -421,7 +426,7 @@ class DiffusionNode(Node):
                 self.set_gradient(entry, interest, now)
             self._drop_message(interest, "interest", "duplicate")
             return
-        if known_round is not None and rules.is_stale(interest.round, known_round):
+        if known_round is not None and rules.is_older_round(interest.round, known_round):
             self._drop_message(interest, "interest", "stale")
             return
         attributes = interest.attributes
@@ -480,9 +485,9 @@ class DiffusionNode(Node):
             self.pacing.put(entry, interest.sink, interval)
 
     def _plan_tick(self, now):
-        """Set this node's timer: after ``tick_s`` its waiting samples are matched with the interests again.
+        """Set this node's timer, so that its waiting samples are matched with the interests again after ``tick_s``.
 
-        Called when the interests change. Without waiting samples nothing is done.
+        Call this when the interests have changed. The timer is not set if it is set already, or if no samples wait.
         """
         if self.samples and self._tick_us is None:
             self._tick_us = now + int(self.settings.tick_s * SECOND_US)
@@ -550,7 +555,7 @@ class DiffusionNode(Node):
     def _cancel(self, interest):
         """Remove the gradients of an interest that its sink has cancelled.
 
-        Gradients of the sink's reinforcements whose constraints lie within the interest are removed, too.
+        In entries with narrower constraints, also remove the sink's gradients that only reinforcements have set.
         """
         cancelled_entry = self.cache.find(interest.attributes)
         for entry in list(self.cache.entries):
@@ -646,7 +651,10 @@ class DiffusionNode(Node):
         return self._send_reinforcement(reinforcement, paths)
 
     def _receive_reinforcement(self, reinforcement, now):
-        """Process a reinforcement: move the gradient towards its sender to the front, and forward it to the sources."""
+        """Process a reinforcement: prefer its sender as the next hop for data, and forward it towards the sources.
+
+        The gradient towards the sender becomes the first one of its entry in the interest cache.
+        """
         self.clean(now)
         entry = self.cache.find(reinforcement.attributes)
         entries = [entry] if entry is not None else containing_interests(reinforcement, self.cache.entries)
@@ -683,8 +691,8 @@ class DiffusionNode(Node):
     def _send_samples(self, now):
         """Send the waiting samples that match an interest, as many in each message as fit; keep the others.
 
-        A sample is dropped if no sink may get it yet because of the sinks' INTERVAL, and no subscription of this node
-        matches it.
+        A sample is dropped if it matches no subscription of this node and comes too early for all its sinks. It comes
+        too early for a sink if the sink's INTERVAL has not passed since the previous sample sent to this sink.
         """
         self.clean(now)
         self._drop_old_samples(now)
@@ -728,11 +736,12 @@ class DiffusionNode(Node):
     def _aggregate(self, samples):
         """Combine the first sample with the samples after it, as many as may share its message.
 
-        Return (numbers of the combined samples, attributes of the message, remaining samples). ``samples``: a list of
-        (number, attributes, sinks for which the sample is too early). The message ends before the first sample that
-        does not fit, is too early for different sinks, or begins with a different key. Sinks split a message where its
-        first key repeats, so a sample that contains its first key twice is sent alone. A sample with constraints is
-        sent alone, too. See A26 in the docstring of `workbench.protocols.diffusion`.
+        ``samples``: a list of (number, attributes, sinks for which the sample comes too early). Return (numbers of the
+        combined samples, attributes of the message, remaining samples).
+
+        The message ends before the first sample that does not fit, is too early for different sinks, or begins with a
+        different key. A sample that contains its first key twice, or has constraints, is sent alone. See A26 in the
+        docstring of `workbench.protocols.diffusion`.
         """
         number, attributes, early_sinks = samples[0]
         numbers = [number]
@@ -804,7 +813,10 @@ class DiffusionNode(Node):
         self._pass_on(data, seen, now)
 
     def send_held(self, data, now):
-        """Send a data message that a filter has made from dropped messages to all sinks whose interests match it."""
+        """Send data that a filter has made from dropped messages to all sinks whose interests match it.
+
+        ``data``: a data message with the origin and sequence number of the last dropped message.
+        """
         self.clean(now)
         seen_record = self.seen_data.get((data.source, data.sequence)) or self._note_data(data, now)
         seen_record.is_settled = True
@@ -814,7 +826,10 @@ class DiffusionNode(Node):
             self._drop_message(data, "data", "too_long")
 
     def _pass_on(self, data, seen, now):
-        """Deliver data to this node's own subscriptions, and forward or drop it; ``seen``: its SeenData record."""
+        """Deliver data to this node's own subscriptions, and forward or drop it.
+
+        ``seen``: the SeenData record of the message.
+        """
         attributes = data.attributes
         is_held = False
         for own_interest in self.own_interests:
@@ -839,7 +854,8 @@ class DiffusionNode(Node):
     def _count_gradients_to_use(self, now):
         """Return the number of gradients per sink along which this node sends new data: 1 or ``exploratory_gradients``.
 
-        The result is 1 if the node might not recognize copies that come back.
+        The result is 1 if the node's list of seen data is full and reaches back only a short time
+        (`rules.may_explore`). Then the node might not recognize copies that come back.
         """
         max_gradients = self.settings.exploratory_gradients
         if max_gradients > 1:
@@ -849,7 +865,7 @@ class DiffusionNode(Node):
         return max_gradients
 
     def _forward_data(self, data, entries, seen, now):
-        """Send data towards the sinks that no copy has served yet; return False if every sink is served.
+        """Send data towards each sink to which no copy has been sent yet; return False if no sink remains.
 
         ``entries``: the cache entries whose interests match the data; ``seen``: the SeenData record of the
         message.
@@ -896,9 +912,9 @@ class DiffusionNode(Node):
     def _share_paths(self, paths):
         """Choose the neighbors that get a copy of data: at most ``max_next_hops``, and as few as possible.
 
-        Return ([(neighbor, sinks that its copy serves), ...], list of the paths without a copy). ``paths``: a list of
-        (sink, candidate next hops, rank). The rank is 0 for a sink's first path, which is chosen first, and 1 for
-        further paths.
+        ``paths``: a list of (sink, candidate next hops, rank). Neighbors are chosen for the paths with rank 0 first
+        (each sink's first path), then for those with rank 1. Return ([(neighbor, sinks that its copy is for), ...],
+        list of the paths without a copy).
         """
         copies = []
         while paths and len(copies) < self.settings.max_next_hops:
@@ -924,8 +940,9 @@ class DiffusionNode(Node):
     def _send_data(self, data, copies, listed_sinks):
         """Send a copy of a data message to each neighbor in ``copies``.
 
-        ``copies``: [(neighbor, sinks that its copy serves), ...]. A copy lists the sinks that the other copies serve,
-        then ``listed_sinks``, sinks that need no copy from this node.
+        ``copies``: [(neighbor, the sinks that its copy serves), ...]. ``listed_sinks``: sinks that need no copy from
+        this node. Each copy contains a list of the sinks that its receiver need not serve: first the sinks that the
+        other copies serve, then ``listed_sinks``.
         """
         max_listed = wire.max_listed_sinks(attributes_size(data.attributes), self.settings.profile)
         served_sinks = []
@@ -977,7 +994,10 @@ class DiffusionNode(Node):
         return message if isinstance(message, wire.Data) and message.previous_hop == self.address else None
 
     def _send_again(self, failed, previous_hop, frame, now):
-        """Send data again, if possible to other neighbors than ``failed``, which did not acknowledge it."""
+        """Send data again, if possible to other neighbors than ``failed``, which did not acknowledge it.
+
+        ``frame``: the unacknowledged frame; ``previous_hop``: the neighbor that sent the data, which gets no copy.
+        """
         data = self._decode_own_data(frame)
         self.clean(now)
         paths = []
@@ -998,8 +1018,8 @@ class DiffusionNode(Node):
     def _update_data_gradient(self, data_gradients, data):
         if data.previous_hop == NOBODY:
             return None
-        data_gradient, changed = data_gradients.update(data.source, data.previous_hop, data.attributes)
-        if changed:
+        data_gradient, is_changed = data_gradients.update(data.source, data.previous_hop, data.attributes)
+        if is_changed:
             self.events.append(DataGradientSet(data.previous_hop, "data", data.source, data.sequence, 0, ""))
         return data_gradient
 

@@ -15,7 +15,7 @@ def is_due(published_us, last_us, interval_us):
 
     ``published_us``, ``last_us``: when this reading and the last one sent to the sink were published (µs); ``last_us``
     is below 0 before the first reading. A reading may come a sixteenth of the interval early, as timers are not exact.
-    After the clock was set back, the reading is due.
+    If the clock was set back (``published_us`` is below ``last_us``), the reading is due.
     """
     return last_us < 0 or published_us < last_us or published_us - last_us >= interval_us - (interval_us >> 4)
 
@@ -52,7 +52,7 @@ class Pacing:
         return None
 
     def _forget_removed(self):
-        """Remove the `Pace` objects of entries that have left the interest cache."""
+        """Remove the `Pace` objects of entries that are no longer in the interest cache."""
         self.paces = [pace for pace in self.paces if any([pace.entry is entry for entry in self.cache.entries])]
 
     def put(self, entry, sink, interval_us):
@@ -75,9 +75,9 @@ class Pacing:
         """Return the sinks to which ``node`` must not send its new reading yet, because of their INTERVAL.
 
         The result is a sorted tuple; each sink in it is reported as an event. A reading that is due for one interest of
-        a sink is due for the sink. If the reading is due for no other sink and matches no subscription of the node, it
-        is dropped, and the result is None. ``number``: the reading's number at the node; ``published_us``: when it was
-        published (µs).
+        a sink is due for the sink. If the reading is too early for all sinks and matches no subscription of the node,
+        the reading is dropped, and the result is None. ``number``: the reading's number at the node; ``published_us``:
+        when the reading was published (µs).
         """
         self._forget_removed()
         due_sinks = []

@@ -46,9 +46,8 @@ def containing_interests(reinforcement, entries):
 def reason_to_refuse(reinforcement, entry, entries, address):
     """Return the reason why the node at ``address`` drops a reinforcement, or None if the node accepts it.
 
-    ``entry``: the cache entry with the same constraints as the reinforcement, or None. ``entries``: the cache entries
-    to which the reinforcement applies. These are [entry], or, if ``entry`` is None, the entries that
-    `containing_interests` returns.
+    ``entry``: the cache entry with the same constraints as the reinforcement, or None. ``entries``: the list [entry];
+    if ``entry`` is None, the list of the cache entries within which the reinforcement lies (`containing_interests`).
     """
     sink = reinforcement.sink
     if sink == address:
@@ -68,10 +67,10 @@ def reason_to_refuse(reinforcement, entry, entries, address):
 def choose_paths(reinforcement, interests, settings, black_list, drop):
     """Return the data gradients along which a reinforcement is sent to the sources that match it.
 
-    The result is a list of at most ``max_next_hops`` data gradients, to different neighbors. Data gradients to
-    these neighbors are marked as reinforced if their interest has the same constraints as the reinforcement.
-    ``interests``: [(attributes, data gradients), ...] of the interests that contain the reinforcement. ``drop``: the
-    method `Node.drop`; it is called for each neighbor that is on the black list or exceeds a limit.
+    The result is a list of at most ``max_next_hops`` data gradients, to different neighbors. If an interest has the
+    same constraints as the reinforcement, its data gradients to these neighbors are marked as reinforced.
+    ``interests``: [(attributes, data gradients), ...] of the interests within which the reinforcement lies. ``drop``:
+    the method `Node.drop`; it is called for each neighbor that is on the black list or exceeds a limit.
     """
     paths = []
     sink = reinforcement.sink

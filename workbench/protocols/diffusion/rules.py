@@ -26,7 +26,7 @@ def next_round(round_):
     return (round_ + 1) & 0xFF
 
 
-def is_stale(round_, known_round):
+def is_older_round(round_, known_round):
     """Return whether ``round_`` of an interest is older than ``known_round``.
 
     Rounds are compared modulo 256: ``round_`` is older if it precedes ``known_round`` by 1 to 128. See A15 in the
@@ -45,33 +45,39 @@ def known_for_us(refresh_s, gradient_lifetime_s):
 
 
 def is_path_of_round(reinforced_by, reinforced_in, sequence, round_):
-    """Return whether a gradient was reinforced in round ``round_`` of the interest ``sequence``.
+    """Return whether a gradient was reinforced in round ``round_`` of an interest.
 
-    ``reinforced_by``: the reinforcement's sequence number, below 0 if the gradient is not reinforced;
-    ``reinforced_in``: the reinforcement's round. A node numbers all its messages in sequence, so a reinforcement has a
-    higher sequence number than its interest.
+    ``sequence``: the interest's sequence number; ``reinforced_by``: sequence number of the reinforcement that set the
+    gradient, below 0 without one; ``reinforced_in``: the reinforcement's round. The reinforcement must also have a
+    higher sequence number than the interest, as a sink numbers all its messages in one sequence.
     """
     return reinforced_by > sequence and reinforced_in == round_
 
 
 def lifetime_s(refresh_s, gradient_lifetime_s):
-    """Return the longest lifetime of a gradient (s): ``gradient_lifetime_s``.
+    """Return the longest lifetime of a gradient (s): ``gradient_lifetime_s``, or 65535 without refreshes.
 
-    Without refreshes (``refresh_s`` 0) it is the largest value of an interest's expiration field instead.
+    ``refresh_s``: time between refreshes of an interest (s), 0 for no refreshes. 65535 is the largest value of an
+    interest's expiration field.
     """
     return int(gradient_lifetime_s) if refresh_s else LONGEST_EXPIRATION_S
 
 
 def expiration_s(now, expires_us, lifetime_s):
-    """Return the lifetime of an interest's gradients (s): the time until its subscription ends, in [1, lifetime_s].
+    """Return the lifetime of an interest's gradients (s): the time until its subscription ends, rounded up.
 
-    ``now``, ``expires_us``: the current time and the end of the subscription (µs).
+    The result is at least 1 and at most ``lifetime_s``. ``now``, ``expires_us``: the current time and the end of the
+    subscription (µs).
     """
     return max(1, min(lifetime_s, (expires_us - now + SECOND_US - 1) // SECOND_US))
 
 
 def hops_taken(first_ttl, ttl):
-    """Return the number of hops of a message that its source sent with ``first_ttl`` and that arrived with ``ttl``."""
+    """Return the number of hops that a message has taken.
+
+    ``first_ttl``: the ttl with which its source sent the message; ``ttl``: the ttl with which the message arrived. Each
+    relay lowers the ttl by 1.
+    """
     return first_ttl - ttl + 1
 
 

@@ -1,17 +1,12 @@
 """Encode and decode TinyDiffusion's frames: interest and data messages.
 
 Layout (little-endian, packed, as on the motes; this resolves gap A9 of the original's description)
-    Every frame begins with one byte, the packet type (TinyOS's AM type): INTEREST 1, DATA 2. It is followed by
-    one of these messages:
+    The table of fields in ``dissector.py`` describes it; docs/FRAMES.md shows it. Every frame begins with one byte, the
+    packet type (TinyOS's AM type), which is not part of the message.
 
-    interest   sequence u32, sink u16, round u8, previous hop u16, ttl u8, expiration u16 (s), AttNum u8     13 bytes
-    data       sequence u32, source u16, previous hop u16, ttl u8, flags and AttNum u8                       10 bytes
-    list       only if flag LISTED is set: count u8, then each sink u16                              1 + 2 x count
-    attribute  as `attributes/wire.py` lays it out                                                        4 bytes
-
-    The two highest bits of a data message's AttNum are flags. AGGREGATE: the message contains several readings, one
-    after the other. LISTED: between header and attributes is the list of the sinks that other copies of the message
-    serve. A message without a list is for all sinks, so with one sink no frame has a list.
+    The two highest bits of a data message's number of attributes (AttNum) are flags. AGGREGATE: the message contains
+    several readings, one after the other. LISTED: between header and attributes is the list of the sinks that other
+    copies of the message serve. A message without a list is for all sinks, so with one sink no frame has a list.
 
     A reinforcement is an interest message that is sent to one neighbor only (A19), so it has no type of its own.
 

@@ -70,9 +70,9 @@ Limits
                     readings arrive from second 5 on (`benchmarks/dps_radio.py forms`).
     loops           Mesh ids travel with interests and keep-alives, so a loop may exist for about ``link_loss_s``. It
                     causes duplicates, and interests of ended subscriptions may circulate in it.
-    muted links     Interests that came over a link before it was muted stay in the union that the node sends, as in
-                    the reference, unless ``count_muted`` is False. Until the link is rechecked, they attract
-                    publications in vain.
+    muted links     Interests that came over a link before the link was muted stay in the union that the node sends, as
+                    in the reference, unless ``count_muted`` is False. Until the link is rechecked, these interests
+                    attract publications that cannot be delivered over it.
     repair          When an active link ends, each end unmutes one of its muted links, if any, to replace it. Other
                     nodes detect a partition when a muted neighbor announces an id lower than all ids that they know; in
                     a crowd they detect it at the next recheck. Until then the mesh may be partitioned. On ideal links a
@@ -80,29 +80,30 @@ Limits
     dead nodes      A silent neighbor is given up after 1.25 (``link_loss_s`` + ``update_s``) and some retries, in any
                     state of its link. Its interests leave the mesh when the loops that formed after its death are gone:
                     where up to 5 of 25 nodes die, after three or four ``link_loss_s``.
-    old ids         The id of a node that left may circulate in a loop of active links. Its hop count grows with each
-                    lap, and the id is ignored after the fourth lap. Interests of ended subscriptions may circulate for
-                    the same time. A loop of more than 510 nodes is not detected.
+    old ids         The mesh id of a node that left may circulate in a loop of active links. The hop count of the id
+                    grows with each lap, and nodes ignore the id after the fourth lap. Interests of ended subscriptions
+                    may circulate for the same time. A loop of more than 510 nodes is not detected.
     C nodes         A C node (a node of the reference implementation) forwards a mesh id unchanged and compares all of
                     its bytes. So ids are sent to it without hops, and the hops of ids from it are counted from 0 again.
-                    In a loop without C nodes, an id that only circulates is ignored after some laps, even if its owner
-                    is a C node. The exception is an id of a C node that is lower than all others, because one of its
-                    links ended or by chance (one in 256). A loop with a C node may keep the id of a node that left, and
-                    the mesh then stays partitioned. Of 300 static networks with loops, this happened in 2 if half of
-                    the nodes were C nodes, and in 4 if all were. One in 65,536 random ids of C nodes looks like an id
-                    with hops.
-    wildcards       A subscription to ``+`` or ``#`` alone sets no bit, so no neighbor forwards anything for it.
+                    A loop with a C node may keep the id of a node that left, and the mesh then stays partitioned. Of
+                    300 static networks with loops, this happened in 2 if half of the nodes were C nodes, and in 4 if
+                    all were. In a loop without C nodes, an id with hops is ignored after some laps. The id of a C node
+                    has no hops, and circulates only if it is lower than the ids of all nodes in the loop. This is rare:
+                    a C node chooses a low id when one of its links ends, and one in 256 random ids is as low. One in
+                    65,536 random ids of C nodes looks like an id with hops.
+    wildcards       A subscription to ``+`` or ``#`` alone sets no bit of a filter, so no neighbor forwards publications
+                    to it.
     outages         In simulation a node that was off keeps its memory.
     settings        All nodes need the same filter length, number of hashes and separators.
-    late messages   If a copy of a neighbor's first subscription arrives late, it looks like a restart of the neighbor.
-                    This node sends all interests again. The link carries nothing until the neighbor gives it up and
-                    starts again, about 10 s later.
+    late messages   A late copy of a neighbor's first subscription looks like a restart of the neighbor. This node then
+                    sends all interests again. The link carries nothing until the neighbor gives the link up and
+                    requests it again, about 10 s later.
     crowds          A publication waits for up to 80 ms at each hop. Mesh ids spread slowly in a crowd, so in the first
                     minute the mesh may be partitioned, or have loops. From then on the simulated testbeds lose less
                     than 1 % of the readings. Networks of 348 nodes, 60 neighbors and collisions lose 1 to 7 %
                     (`benchmarks/dps_radio.py`): their trees are about nine hops deep, although two hops would suffice.
-                    Hubs are the same nodes in every run and spend the most energy. Where nodes have different numbers
-                    of neighbors, they disagree on which nodes are hubs.
+                    Hubs, the nodes with which their neighbors prefer to link, are the same in every run, and spend the
+                    most energy. Where nodes have different numbers of neighbors, they disagree on which nodes are hubs.
     left out        Discovery and registration are not part of the node; udp/ has them.
     security        `workbench/protocols/dps/udp/__init__.py` describes what an attacker can do who reaches a node's
                     port.
@@ -120,20 +121,22 @@ Differs from the reference implementation in
                 the link up itself.
     revisions   After a neighbor was given up, revisions continue and do not start from 1 again. So no old message in
                 flight can be taken for a new one.
-    no base     A change of interests is neither applied nor acknowledged if the previous interests never came. Over an
-                active link the answer is all interests, and both ends start again. An acknowledgement without
-                interests leaves the stored interests unchanged.
-    late        If a neighbor sends any message while a link request to it is outstanding, the request is repeated
-                before the neighbor is given up: it may have just started. If only this end considers the link active,
-                the neighbor's first interests are answered with all interests. Otherwise the two ends could disagree
-                for ever on whether the link exists.
+    no base     A change of interests is neither applied nor acknowledged if the interests before the change never came.
+                If the link is active, the node answers with all its interests, and both ends start again. An
+                acknowledgement without interests leaves the stored interests unchanged.
+    late        If a neighbor sends any message while a link request to this neighbor is outstanding, the node repeats
+                the request before it gives the neighbor up: the neighbor may have just started. If only this end
+                considers the link active, the node answers the neighbor's first interests with all its own. Otherwise
+                the two ends could disagree for ever on whether the link exists.
     unmute      To unmute a link, a node sends all interests, not a change of empty interests. So no old interests
                 remain at the neighbor.
-    recheck     A muted link is rechecked now and then, first without interests: ids in flight may show loops that do
-                not exist. In the reference such a link stays muted for good, and a dead neighbor is kept. The end that
-                did not request the link rechecks it if the other end does not.
-    restarts    Some acknowledgements can come only from a restarted neighbor. This neighbor mistook a change, often an
-                empty change, for all interests, so all interests are sent to it. The reference does not react.
+    recheck     A muted link is rechecked now and then, because a mesh id that arrived late may have shown a loop that
+                does not exist. The first message of a recheck carries no interests. In the reference such a link stays
+                muted for good, and a dead neighbor is kept. The end that requested the link rechecks it; the other end
+                does so only if no recheck comes.
+    restarts    A restarted node of the reference mistakes a change of interests, often an empty change, for all
+                interests. Its acknowledgement shows this (`rules.has_restarted`), and a node of this project then sends
+                it all interests. The reference does not react.
     parts       A muted link is rechecked soon if the neighbor's id is lower than all ids that this node knows: the
                 neighbor may be in another part of the mesh.
     ids         A changed mesh id is sent soon, in an extra keep-alive, and not only with the next regular keep-alive,
@@ -264,7 +267,8 @@ class DPS(Protocol):
     def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
         """Return an estimate of the number of frames received on each arc (directed radio link) in a simulation.
 
-        The estimate is one frame for each of ``readings``, and 400 link messages. The other arguments are ignored.
+        The estimate is ``readings`` + 400: one frame for each reading, and 400 link messages. ``subscriptions`` and
+        ``duration_s`` do not change it.
         """
         return readings + 400
 

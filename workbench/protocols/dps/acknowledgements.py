@@ -1,11 +1,11 @@
 """Acknowledgements of publications: from a subscriber's application to the publisher's, on the reverse path.
 
 Theory of operation
-    A node sends an acknowledgement to the neighbor from which the newest publication of the series came with the fewest
-    hops. It needs no link with this neighbor, only the neighbor's address. Each node on the path forwards the same
-    bytes in the same way. An acknowledgement is sent once and not repeated. The publisher's node appends it to the
-    `Series` that the application holds. The answer to an encrypted publication must be encrypted, or signed by a known
-    key; otherwise it is dropped with the reason "plain".
+    The next hop of an acknowledgement is a neighbor that sent this node the newest publication of the series; of
+    several, the neighbor whose copy came with the fewest hops. The node needs no link with this neighbor, only the
+    neighbor's address. Each node on the path forwards the same bytes in the same way. An acknowledgement is sent once
+    and not repeated. The publisher's node appends it to the `Series` that the application holds. The answer to an
+    encrypted publication must be encrypted, or signed by a known key; otherwise it is dropped with the reason "plain".
 
     After nodes have lost their memory, reverse paths may form a cycle. So a node forwards at most
     `rules.MOST_ANSWERS` acknowledgements of a publication id.
@@ -30,7 +30,7 @@ class Acknowledgements:
     """Sender, receiver and forwarder of acknowledgements at one node.
 
     Acknowledgements travel on the reverse path of their publication, which ``history`` records. ``address``: the
-    address of the node, which the ids of its publications contain.
+    node's address; the ids of its own publications contain it.
     """
 
     def __init__(self, context: Context, history: History, address: int) -> None:
@@ -41,9 +41,9 @@ class Acknowledgements:
         self._most_series = context.settings.max_history
 
     def expect(self, series: Series) -> None:
-        """Accept acknowledgements of a series that this node publishes.
+        """Register a series that this node publishes, so that acknowledgements of it are accepted.
 
-        Only the latest ``max_history`` series are stored; acknowledgements of older ones are dropped.
+        Only the latest ``max_history`` series are registered; acknowledgements of older ones are dropped.
         """
         stored_series = self._own_series
         stored_series.pop(series.publication_id, None)
@@ -75,7 +75,11 @@ class Acknowledgements:
         self._context.send(neighbor, encoded_acknowledgement)
 
     def receive(self, message: wire.Acknowledgement, frame: bytes, neighbor: Neighbor) -> None:
-        """Handle an acknowledgement from a neighbor: deliver it if this node is the publisher, else forward it."""
+        """Handle an acknowledgement from ``neighbor``: deliver it if this node is the publisher, else forward it.
+
+        ``message`` is the decoded acknowledgement, and ``frame`` its bytes, which are forwarded unchanged. An
+        acknowledgement that is not expected, or for which no next hop is recorded, is dropped.
+        """
         series = self._own_series.get(message.publication_id)
         if series is not None and message.acknowledged <= series.sequence:
             self._open_and_deliver(message, series, neighbor)

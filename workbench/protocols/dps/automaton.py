@@ -9,12 +9,13 @@ How to read it
     drawn from it (`views/automaton.py`).
 
 How a link is muted
-    The input LOOP is a message with the flag MUTE. It is also a message whose mesh id has the same owner as the lowest
-    mesh id on this side of the link. Such an id reached both ends by another path, so the link closes a loop
-    (`rules.classify_loop`). ``TABLE[ACTIVE][LOOP]`` leads to MUTED: the node forgets which interests it sent, and from
-    then on sends neither interests nor publications. Its acknowledgement of that message carries the flag MUTE, so the
-    other end mutes the link too. The input QUIET rechecks a muted link now and then; if the loop is gone, the input
-    NO_LOOP ends the muting. The input NEEDED unmutes a link when an active link has ended.
+    Two kinds of messages give the input LOOP. One has the flag MUTE. The other has a mesh id whose owner, the node that
+    created it, has also created the lowest mesh id on this side of the link. So both ends are connected to the owner by
+    another path, and the link closes a loop (`rules.classify_loop`). ``TABLE[ACTIVE][LOOP]`` leads to MUTED: the node
+    forgets which interests it sent, and from then on sends neither interests nor publications. Its acknowledgement of
+    that message carries the flag MUTE, so the other end mutes the link too. After some time without messages, the input
+    QUIET rechecks a muted link; if the loop is gone, the input NO_LOOP ends the muting. The input NEEDED unmutes a link
+    when an active link has ended.
 
 How every link ends
     In each state, either a message is outstanding, or the input QUIET sends a message after a time. The message is
@@ -149,8 +150,8 @@ class Entry:
 def _entry(state: State, actions: str, reason: str) -> Entry:
     """Return an entry of the table.
 
-    ``state``: the next state; ``actions``: labels of the actions, separated by commas; ``reason``: why the state
-    machine does so, as text for readers."""
+    ``state``: the next state; ``actions``: labels of the actions, separated by commas; ``reason``: a text that explains
+    this entry to readers of the table."""
     action_names = actions.upper().replace(" ", "_").split(",_") if actions else ()
     return Entry(state, tuple(Action[name] for name in action_names), reason)
 

@@ -41,7 +41,7 @@ class Context:
         self._node.outbox.append((neighbor, frame))
 
     def report(self, event: Callable[..., Any], *fields: Any) -> None:
-        """Log an event; ``event`` is its class, and ``fields`` are the values of its fields."""
+        """Log an event of the class ``event``, with the values ``fields`` of its fields."""
         self._node.events.append(event(*fields))
 
     def drop(self, neighbor: Neighbor | None, message: str, label: tuple[int, int], reason: str) -> None:

@@ -1,4 +1,7 @@
-"""Events of DPS, in addition to those of `protocols.contract`: links, interests, acknowledgements, mesh ids."""
+"""Events that only DPS nodes log: changes of links, interests and mesh ids, and received acknowledgements.
+
+`protocols.contract` defines the events that nodes of all protocols log.
+"""
 
 from collections import namedtuple
 

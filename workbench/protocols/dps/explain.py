@@ -23,9 +23,10 @@ _NO_INTEREST_REASONS = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield sentences about publishers that no subscription can reach, because no path leads to them.
+    """Yield a sentence if arcs lead from a publisher to a subscriber but not back, so that no interests arrive.
 
-    ``missing``: pairs of a publication and a subscription that did not get it.
+    An arc is a directed radio link. ``missing``: pairs of a publication and a subscription that did not get it.
+    ``scenario`` is not used.
     """
     yield from unheard(missing, "an interest")
 
@@ -33,10 +34,13 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the step (trace event) at which a reading stopped on its path to a subscriber, or None.
 
-    The path leads over active links or, if these do not reach the subscriber, over arcs (directed radio links). The
-    result is None if neither path exists. It is also None if the subscriber received the reading, and the trace shows
-    no drop or loss there. ``evidence``: the trace of the run. ``pair``: the publication of the reading, and the
-    subscription that did not get it. ``trail``: the trace rows of the reading at each node.
+    ``evidence``: the trace of the run. ``pair``: the publication of the reading, and the subscription that did not get
+    it. ``trail``: the trace rows of the reading at each node.
+
+    The path is the shortest one over active links from a node that received the reading. If active links do not lead
+    to the subscriber, the rest of the path is over arcs (directed radio links). If arcs do not lead there either, the
+    result is None. If the reading arrived at the subscriber itself, the result is its drop or loss there, or None if
+    the trace shows neither.
     """
     holders = trail.holders
     if pair.subscriber in holders:
@@ -69,10 +73,10 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 class _Links:
-    """The links of each node at the time when one particular reading arrived at this node.
+    """The links that each node had at the time when one particular reading arrived at that node.
 
     ``holders`` is {node: trace row of the reading's arrival}, for the nodes that received the reading. ``published`` is
-    the trace row of its publication.
+    the trace row in which the reading was published.
     """
 
     def __init__(self, evidence: Evidence, holders: dict[int, Row], published: Row) -> None:
@@ -82,14 +86,14 @@ class _Links:
         self._published = published
 
     def receipt(self, node: int) -> Row:
-        """Return the trace row of the reading's arrival at a node; if it did not arrive, the row of its publication."""
+        """Return the trace row of the reading's arrival at a node, or of its publication if it did not arrive there."""
         return self._holders.get(node, self._published)
 
     def last_link_rows(self, node: int) -> dict[int, Row]:
         """Return {neighbor: trace row of the last state change of their link} for the links of a node.
 
-        Ignore changes after the reading arrived at the node. If the reading did not arrive there, ignore changes after
-        its arrival at the last node that received it.
+        Changes after the reading's arrival at the node are ignored. If the reading did not arrive there, changes after
+        the last arrival of the reading at any node are ignored.
         """
         row_count = self._count_rows(node)
         return self._evidence.once(
@@ -98,9 +102,10 @@ class _Links:
         )
 
     def _count_rows(self, node: int) -> int:
-        """Return the number of "link_set" trace rows (changes of links) of a node before the reading arrived at it.
+        """Return how many "link_set" trace rows (changes of links) of a node precede the arrival of the reading there.
 
-        If the reading never arrived there, count the rows before it arrived at the last node that received it.
+        If the reading never arrived at the node, the rows before the last arrival of the reading at any node are
+        counted.
         """
         end_position = self._holders[node].position if node in self._holders else self._last_position
         positions = self._evidence.once(
@@ -116,11 +121,11 @@ class _Links:
         )
 
     def first_hops(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
-        """Return {node: (holder, neighbor)}: the first hop of the path to the node over active links.
+        """Return {node: (holder, neighbor)}: the first hop of a shortest path over active links to each node.
 
-        The path begins at the nearest holder, a node that received the reading. The value for a holder itself is None.
-        Nodes that no such path reaches are missing. The search ends at the subscriber, so nodes that are farther away
-        may be missing, too.
+        A holder is a node that received the reading. The path begins at the nearest holder and continues with
+        ``neighbor``. The value of a holder itself is None. Nodes that no path reaches are missing from the result. The
+        search ends when it reaches ``subscriber``, so nodes that are farther away may be missing, too.
         """
         first_hops: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
         reached_nodes = list(first_hops)
@@ -171,10 +176,11 @@ def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return a clause, for use in a sentence, that explains why a reading was lost; None for other causes.
+    """Return a clause, for use in a sentence, that explains why a reading was lost.
 
-    ``account`` has the cause of the loss, its node, neighbor, time and detail, and the subscriber. The causes of DPS
-    are "not_asked" and "no_base" (missing interests) and "no_link" (a missing link).
+    ``account`` has the cause of the loss, the node, neighbor and time at which it happened, a detail, and the
+    subscriber. DPS explains the causes "not_asked" and "no_base" (missing interests) and "no_link" (a missing link).
+    For any other cause the result is None.
     """
     node, neighbor, subscriber = account.node, account.neighbor, account.subscriber
     time_text = seconds(account.time_us)

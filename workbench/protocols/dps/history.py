@@ -9,10 +9,10 @@ Theory of operation
     neighbor with the highest sequence number; of several, to the neighbor with the fewest hops. A neighbor that sent
     only lower sequence numbers may have lost its own path.
 
-    An entry lasts for at least the publication's lifetime plus ``history_s``. When the history has doubled in size
-    since the last search for expired entries, the next search removes them. On average this takes constant time per
-    publication. Beyond ``max_history`` entries, the entry that was not renewed for the longest time is removed. The
-    history of the reference implementation is never cleared.
+    An entry lasts for at least the publication's lifetime plus ``history_s``. Expired entries are not removed at once,
+    but in searches. The next search begins when the history has twice as many entries as after the last search, or
+    after many new entries. So the average cost of a publication is constant. Beyond ``max_history`` entries, the entry
+    that was not renewed for the longest time is removed. The history of the reference implementation is never cleared.
 
 Bounds
     An entry records all neighbors with a link, but at most 16 neighbors without a link, as addresses are easily forged.
@@ -34,7 +34,7 @@ from workbench.protocols.dps.wire import Publication
 
 @dataclass(slots=True)
 class HistoryEntry:
-    """The history's entry of one publication id.
+    """The record of one publication id in a `History`.
 
     ``neighbors`` is {neighbor: (highest sequence number that it sent, fewest hops of its messages with this number)}.
     """
@@ -89,7 +89,7 @@ class History:
                 history_entry.neighbors[neighbor] = (sequence, hops)
 
     def came_from(self, publication_id: bytes, neighbor: Neighbor, sequence: int) -> bool:
-        """Return whether a neighbor sent a publication with this id, and with this sequence number or a higher one."""
+        """Return whether a neighbor sent a publication with this id and this sequence number, or a higher one."""
         entry = self._entries.get(publication_id)
         best_copy = None if entry is None else entry.neighbors.get(neighbor)
         return best_copy is not None and best_copy[0] >= sequence
@@ -97,7 +97,7 @@ class History:
     def reverse_hop(self, publication_id: bytes) -> Neighbor | None:
         """Return the next hop on the reverse path of a publication, or None if no neighbor sent it.
 
-        This is the neighbor that sent the highest sequence number with the fewest hops.
+        Among the neighbors that sent the highest sequence number, the next hop is the one with the fewest hops.
         """
         entry = self._entries.get(publication_id)
         copies = {} if entry is None else entry.neighbors

@@ -6,7 +6,8 @@ Theory of operation
     counts how many pairs set each bit, in two counting vectors. The node sends a neighbor the union of the interests,
     and the intersection of the needs, of all pairs except the neighbor's own. To leave out one pair takes a few
     operations on long integers, however many pairs there are. `LinkSender` determines what changed for each neighbor,
-    and sends the link messages (subscriptions and their acknowledgements).
+    and sends the link messages (subscriptions and their acknowledgements). Each link message also contains a mesh id,
+    by which nodes detect loops of links (mesh_ids.py).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _NO_INTERESTS = None, None
 
 
 class LinkSender:
-    """Sender of link messages (subscriptions and their acknowledgements), which it records in the link's `Remote`."""
+    """A sender of link messages: subscriptions and their acknowledgements. It updates the link's `Remote`."""
 
     def __init__(self, context: Context, interests: Interests, mesh_ids: MeshIds) -> None:
         self._context = context
@@ -74,10 +75,11 @@ class LinkSender:
         self._mesh_ids = mesh_ids
 
     def find_changes(self, remote: Remote) -> bool:
-        """Compute the interests and needs that the neighbor ``remote`` should get, and store them in ``remote``.
+        """Compute the interests and needs to send to the neighbor ``remote``, and store them in ``remote``.
 
-        Return whether they differ from the interests and needs stored before. If they do, ``remote.revision`` increases
-        by 1. ``remote.vector`` becomes the change of the interests, or all interests if none were stored.
+        Return whether they differ from the interests and needs stored before; if so, ``remote.revision`` increases by
+        1. ``remote.vector`` becomes the filter for the next message: the bits that changed, or all interests if none
+        were stored.
         """
         interests, needs = self._interests.combine(remote.inbound)
         previous_interests = remote.interests
@@ -115,9 +117,10 @@ class LinkSender:
     def _send(
         self, remote: Remote, message_class: Callable[..., wire.LinkMessage], flags: int, last_fields: tuple[Any, ...]
     ) -> None:
-        """Send a link message, and store its mesh id in ``remote``.
+        """Send a link message to the neighbor ``remote``, and store the mesh id that it contains in ``remote``.
 
-        ``last_fields``: the fields of ``message_class`` after the mesh id.
+        ``message_class``: class of the message. ``flags``: its flags. ``last_fields``: values of its fields after the
+        mesh id.
         """
         remote.sent_mesh_id = remote.outbound_mesh_id(self._mesh_ids.lowest_except(remote))
         mesh_id = remote.sent_mesh_id.to_bytes(ID_B, "little")

@@ -12,15 +12,15 @@ Theory of operation
     Each message carries a mesh id: the lowest of the ids of this node and of its neighbors, except the receiver. The
     node that created an id is its owner. If two neighbors send ids of the same owner, another path connects them. Then
     the link over which the second id came is *muted* at both ends: it carries neither publications nor interests. A
-    changed id is sent soon, in a keep-alive: if links change first, the id no longer shows a loop. When an active link
-    is given up, a muted link is *unmuted*, with a new mesh id below all others, so that the former loop is not detected
-    again.
+    changed id is sent soon, in a keep-alive, because an id that arrives after links have changed may show no loop. When
+    an active link is given up, a muted link is *unmuted*, with a new mesh id below all others, so that the former loop
+    is not detected again.
 
     Every ``recheck_s``, or ``link_loss_s`` if that is less, the end that requested a muted link *rechecks* it: an id
     that arrived late may have shown a loop that does not exist. Either end rechecks within ``update_s`` if the
     neighbor's id is lower than all ids that this node knows: usually the two ends are then in unconnected parts of the
-    mesh. After a recheck, the interests that the ends sent each other before are invalid. If the end that requested the
-    link does not recheck it, the other end does. So both ends detect when their neighbor is gone.
+    mesh. A recheck makes the interests invalid that the two ends sent each other before. If the end that requested the
+    link sends no recheck, the other end does. So each end detects when its neighbor is gone.
 
     A node sends a change of its own subscriptions at once. A change that came from a neighbor waits for ``update_s``
     (less on a radio, `rules.times_of`), and is sent together with all later changes in this time. If the radio fails to
@@ -29,7 +29,8 @@ Theory of operation
     change, which must be acknowledged.
 
     This module maps each message, timeout or request of the application to an input, with `rules.py` for decisions.
-    `Links._apply` looks the input up in the table, which has the next state of the link and the actions.
+    `Links._apply` looks the input up in the table, which has the next state of the link and the actions. As in the
+    reference implementation, a ``remote`` is a node's record of one neighbor (`Remote`): the state of the link with it.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ _SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWL
 
 
 class Links:
-    """All links of one node.
+    """All links of one node. The parameter ``now`` of its methods is the time in µs.
 
     remotes            {neighbor: Remote}; a Remote is the state of the link with a neighbor
     interests_changed  callback (remote, now): the neighbor's interests changed, or came for the first time
@@ -155,9 +156,9 @@ class Links:
         self.update(now)
 
     def update(self, now: int) -> None:
-        """Send each neighbor this node's interests if they changed since the last message to the neighbor.
+        """Send the current interests to each neighbor for which they have changed since they were last sent.
 
-        A neighbor that must still answer a message gets the interests after its answer.
+        If an answer of the neighbor is outstanding, the interests are sent after the answer.
         """
         for remote in list(self.remotes.values()):
             self._apply(remote, CHANGED, now)
@@ -273,11 +274,11 @@ class Links:
         """Process the fields that subscription messages (SUB) and their acknowledgements (SAK) have in common.
 
         ``acknowledged`` is the revision (sequence number) that a SAK acknowledges, and None for a SUB. Return False if
-        both ends must send all interests again. The caller must then ignore the rest of the message.
+        both ends must send all interests again, so that the caller must ignore the rest of the message; else True.
         """
         message_name = _SUB if acknowledged is None else _SAK
         newest_revision = remote.inbound_revision
-        if rules.is_stale(message.sequence, newest_revision):
+        if rules.is_older_revision(message.sequence, newest_revision):
             self._drop(remote.address, message_name, message, "stale")
             return True
         is_repetition = rules.is_duplicate(message.sequence, newest_revision)
@@ -314,10 +315,10 @@ class Links:
         return True
 
     def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool) -> bool:
-        """Return whether a message is inconsistent: its change empties the neighbor's interests, but it has needs.
+        """Return whether a message contradicts itself: it has needs, but its change empties the neighbor's interests.
 
-        Only a node with interests has needs. ``is_repetition``: whether the message was received before; then the
-        stored interests already include its change.
+        Only a node with interests has needs. ``is_repetition``: whether the message was received before; the stored
+        interests then already include its change.
         """
         if message.needs == NO_NEEDS:
             return False
@@ -344,7 +345,10 @@ class Links:
 
     @staticmethod
     def _compute_pair(remote: Remote, message: wire.LinkMessage) -> Pair | None:
-        """Return the neighbor's pair (interests, needs) after ``message``; None if these interests are empty."""
+        """Return the neighbor's pair (interests, needs) after ``message`` is applied; None if the interests are empty.
+
+        The message contains all interests, or the change of the interests that ``remote`` stores.
+        """
         interests, needs = message.interests, message.needs
         assert interests is not None and needs is not None, "a message with SAK_REQUESTED has both"
         if message.flags & wire.DELTA and remote.inbound is not None:
@@ -354,7 +358,7 @@ class Links:
     def _acknowledge(self, remote: Remote, now: int) -> None:
         """Acknowledge the last subscription message of the neighbor ``remote``.
 
-        The acknowledgement contains this node's interests if the neighbor may not have the current ones.
+        The acknowledgement contains this node's interests if the neighbor may lack their current value.
         """
         if remote.state == MUTED:
             with_interests = False
@@ -369,7 +373,7 @@ class Links:
     def _resume(self, remote: Remote, now: int) -> None:
         """Do the work that waited for the neighbor's answer: end the link, or plan to send mesh ids and interests.
 
-        Do nothing if this node still waits for an answer.
+        Do nothing if another answer of this neighbor is still outstanding.
         """
         if remote.pending is not None or remote.state == GONE:
             return
@@ -384,7 +388,7 @@ class Links:
     # Time
 
     def wake(self, now: int) -> None:
-        """Send changes of interests that are due, repeat unanswered messages, and send keep-alives."""
+        """Send changed interests and mesh ids that are due, repeat unanswered messages, and send keep-alives."""
         if self._update_at_us is not None and self._update_at_us <= now:
             self._update_at_us = None
             self.update(now)
@@ -430,9 +434,10 @@ class Links:
             self._apply(remote, OVERDUE, now)
 
     def _send_ids(self, now: int) -> None:
-        """Send a keep-alive to each neighbor to which a new mesh id must be sent.
+        """Send a keep-alive to each neighbor to which a changed mesh id must be sent.
 
-        Also plan early rechecks of muted links (links that closed a loop) whose loop may be gone."""
+        Outside of a dense neighborhood, also plan early rechecks of muted links (links that closed a loop) whose loop
+        may be gone."""
         for remote in self.mesh_ids.outdated_remotes():
             if remote.pending is None:
                 self._apply(remote, QUIET, now)
@@ -442,7 +447,10 @@ class Links:
             self._recheck_soon(self.mesh_ids.separated_remotes(), now)
 
     def _recheck_soon(self, remotes: list[Remote], now: int) -> None:
-        """Plan early rechecks of the muted links with ``remotes``, which may be in an unconnected part of the mesh."""
+        """Plan early rechecks of the muted links with ``remotes``, which may be in an unconnected part of the mesh.
+
+        A recheck finds out whether a muted link still closes a loop.
+        """
         update_us = self._context.times.update_us
         for remote in remotes:
             # At random times: after the first has connected the parts, the others do close a loop.
@@ -450,7 +458,7 @@ class Links:
                 remote.keep_alive_us = now + 1 + self._context.random.below(update_us)
 
     def _tick(self, remote: Remote, now: int) -> None:
-        """Count a timer tick in which no answer came; if due, repeat the unanswered message or give the neighbor up."""
+        """Count a timer tick without an answer; after enough ticks, repeat the message or give the neighbor up."""
         remote.ticks += 1
         remote.tick_us = now + self._context.times.tick_us
         input_index = rules.tick_input(remote.ticks, self.settings.retry_ticks, self.settings.retries)
@@ -458,7 +466,7 @@ class Links:
             self._apply(remote, _INPUTS[input_index], now)
 
     def _next_keep_alive_us(self, remote: Remote, now: int) -> int:
-        """Return the time at which the next keep-alive or recheck of a link is due."""
+        """Return the time of the next keep-alive of a link or, if the link is muted, of its next check for a loop."""
         times = self._context.times
         if remote.state != MUTED:
             return now + times.silence_us
@@ -479,7 +487,7 @@ class Links:
     # The automaton, and its actions
 
     def _apply(self, remote: Remote, link_input: Input, now: int) -> None:
-        """Enter the next state that `automaton.TABLE` has for a link's state and ``link_input``; run its actions."""
+        """Apply an input to a link: enter the next state that `automaton.TABLE` gives, and run the actions."""
         table_entry = TABLE[remote.state][link_input]
         assert table_entry.state is not None, "an input that never comes in this state"
         if table_entry.state is not remote.state:
@@ -551,10 +559,11 @@ class Links:
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Return whether this node still counts a neighbor's interests after it muted the link, which closes a loop.
+        """Return whether this node still counts the interests of a neighbor after the link was muted.
 
-        Such interests attract publications that a muted link cannot carry. So in a dense neighborhood the result is
-        always False."""
+        Such interests attract publications that a muted link does not carry. So in a dense neighborhood the result is
+        always False.
+        """
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:
@@ -588,10 +597,11 @@ class Links:
         self._set_inbound(remote, None)
 
     def _replace(self, remote: Remote, now: int) -> None:
-        """Unmute one muted link (a link that closed a loop), to replace the ended link of ``remote``.
+        """Unmute one muted link, if there is one, to replace the ended link of ``remote``.
 
-        Prefer a link whose mesh id has the same owner (the node that created it) as the id of ``remote``. Do nothing if
-        the id of an active link has this owner, too: that link leads to the same part of the mesh.
+        The owner of a mesh id is the node that created it. If an active link has an id with the same owner as the ended
+        link, do nothing: the active link leads to the same part of the mesh. Otherwise prefer a muted link whose id has
+        the same owner as the ended link.
         """
         owner = owner_of(remote.inbound_mesh_id)
         linked_remotes = self.remotes.values()
@@ -637,18 +647,20 @@ class Links:
         for remote in self.remotes.values():
             if remote.has_changes:
                 remote.has_changes = False
-                link_report = _report_of(remote.inbound, remote.inbound_mesh_id)
+                link_report = _make_link_report(remote.inbound, remote.inbound_mesh_id)
                 self._report(remote.address, _SUB, remote.inbound_revision, remote.last_report, link_report)
                 remote.last_report = link_report
-        link_report = _report_of(self.interests.combine(None), self.mesh_ids.own)
+        link_report = _make_link_report(self.interests.combine(None), self.mesh_ids.own)
         self._report(NOBODY, "", 0, self._last_report, link_report)
         self._last_report = link_report
 
-    def _report(self, peer: Neighbor, message: str, revision: int, previous: LinkReport, current: LinkReport) -> None:
-        if current.interests != previous.interests:
-            self._context.report(InterestsSet, peer, message, NOBODY, revision, *current.interests)
-        if current.owner != previous.owner:
-            self._context.report(MeshIdSet, peer, "", NOBODY, 0, current.owner, "")
+    def _report(
+        self, peer: Neighbor, message: str, revision: int, previous_report: LinkReport, current_report: LinkReport
+    ) -> None:
+        if current_report.interests != previous_report.interests:
+            self._context.report(InterestsSet, peer, message, NOBODY, revision, *current_report.interests)
+        if current_report.owner != previous_report.owner:
+            self._context.report(MeshIdSet, peer, "", NOBODY, 0, current_report.owner, "")
 
     def _drop(self, neighbor: Neighbor, name: str, message: wire.LinkMessage, reason: str) -> None:
         self._context.drop(neighbor, name, (NOBODY, message.sequence), reason)
@@ -664,6 +676,6 @@ def _mesh_id_of(message: wire.LinkMessage) -> int:
     return mesh_id if message.flags & wire.COUNTS_HOPS else owner_of(mesh_id)
 
 
-def _report_of(pair: Pair | None, mesh_id: int) -> LinkReport:
+def _make_link_report(pair: Pair | None, mesh_id: int) -> LinkReport:
     interest_bits, needs_bits = (0, 0) if pair is None else (pair[0].popcount, BitVector.from_bytes(pair[1]).popcount)
     return LinkReport((interest_bits, str(needs_bits)), owner_number(mesh_id))

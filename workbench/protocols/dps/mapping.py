@@ -1,27 +1,27 @@
 """Attributes of readings and subscriptions as topics, so that one workload runs on DPS and on the other protocols.
 
 Rules
-    TEMP IS 26.5          topic "TEMP/2650": the key's name and the value as the integer on the wire
+    TEMP IS 26.5          topic "TEMP/2650": the key's name, and the value as the integer that messages contain
     TEMP EQ 26.5          the same topic
     TEMP GE 25, NE, ...   "TEMP/+": topics have no order
     NAME IS <bytes>       "NAME/0x..." with the bytes as hex digits; EQ likewise; NE and EQ_ANY "NAME/+"
     PAYLOAD IS            "PAYLOAD/bytes", without its value; every constraint on PAYLOAD becomes "PAYLOAD/+"
     TOPIC IS "a/b/c"      the topic itself, TOPIC EQ "a/+/c" likewise, with wildcards
-    no constraint         "+/+" (match_all)
+    no constraint         "+/+"; allowed only with the argument ``match_all`` of ``subscribe``
 
     The "/" is the first of the protocol's separators.
 
-    A publication must match all topics of a subscription, as a reading must meet all constraints. The topics match
-    every reading that the constraints match, and possibly more. So a publication carries its attributes as data, and
-    the subscriber's node compares these exactly. IS attributes of a subscription describe the subscription itself and
-    do not become topics.
+    A publication must match all topics of a subscription, as a reading must meet all constraints. The topics of a
+    subscription match every reading that its constraints match, and possibly more. So a publication carries its
+    attributes as data, and the subscriber's node compares the attributes with the constraints. IS attributes of a
+    subscription describe the subscription itself and do not become topics.
 
 Limits
     TOPIC NE and TOPIC EQ_ANY are refused: they match almost any topic, which a filter cannot express. Other protocols
     compare TOPIC byte by byte. match_all ("+/+") misses a reading that has only a TOPIC, unless this topic has two
     levels. As in the reference, a subscription to TOPIC EQ "#" or "+" alone sets no bit of a filter. It gets only
-    publications that its own node publishes or forwards, while metrics expect all publications. Subscribe to "a/#", or
-    with match_all.
+    publications that its own node publishes or forwards, but metrics count all publications as expected. Subscribe to
+    "a/#" instead, or with match_all.
 """
 
 from __future__ import annotations
@@ -49,15 +49,19 @@ _MOST_ATTRIBUTES = 255
 
 
 def publication_topics(attributes: Sequence[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
-    """Return the topics of a reading, without duplicates, in the order of its attributes."""
+    """Return the topics of a reading: a topic for each attribute, in this order, without duplicates.
+
+    ``separators``: the characters that separate the levels of a topic; the result uses the first character.
+    """
     return tuple(dict.fromkeys(_publication_topic(attribute, separators[0]) for attribute in attributes))
 
 
 def subscription_topics(attributes: Iterable[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
-    """Return the topics that express a subscription's constraints (``attributes``).
+    """Return the topics that express a subscription's constraints; ("+/+",) if it has no constraint.
 
-    ``separators``: the characters that separate the levels of a topic; the result uses the first character.
-    Raises AttributeFormatError for a constraint that no topic can express.
+    ``attributes``: the subscription's attributes; those with the operator IS are not constraints. ``separators``: the
+    characters that separate the levels of a topic; the result uses the first character. Raises AttributeFormatError for
+    a constraint that no topic can express.
     """
     separator = separators[0]
     topic_texts = dict.fromkeys(
@@ -101,7 +105,10 @@ def _topic_text(value: Any) -> str:
 
 
 def encode_data(attributes: Sequence[Any]) -> bytes:
-    """Return a reading as the data of a publication: a fixed mark, the number of attributes, and the attributes."""
+    """Return a reading as the data of a publication: a fixed mark, the number of attributes, and the attributes.
+
+    Raises EncodeError if the reading has too many attributes.
+    """
     if len(attributes) > _MOST_ATTRIBUTES:
         raise EncodeError(f"the reading has {len(attributes)} attributes; it may have {_MOST_ATTRIBUTES} at most")
     return _MARK + bytes((len(attributes),)) + encode_readings(attributes)
@@ -119,7 +126,8 @@ def decode_data(data: bytes) -> Any:
 def samples(subscription: Iterable[Any], publication: Any, separators: str) -> list[Any]:
     """Return the readings in a publication that match a subscription, whose constraints on TOPIC may have wildcards.
 
-    If the subscription has no constraint TOPIC EQ, the result is that of `attributes.matching_samples`.
+    If the subscription has a constraint TOPIC EQ, the result is [``publication``] or []. Otherwise it is the result of
+    `attributes.matching_samples`.
     """
     subscribed_topics = [
         _topic_text(attribute.value)

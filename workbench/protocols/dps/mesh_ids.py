@@ -5,19 +5,27 @@ Theory of operation
     Where the links are a tree, two neighbors cannot send the same id: the id would have reached one of them through
     this node. So the same lowest id from two neighbors shows a loop.
 
-    In a loop of active links the id of a node that left the mesh would circulate for ever, as each node gets it from
-    the node before. So the lowest byte of an id counts its hops. The hops of an id that only circulates increase with
-    each lap. An id from a neighbor is ignored if its hops increased `MOST_RISES` times in a row, or exceed
-    `MOST_ID_HOPS`. The other bytes identify the owner: two ids of one owner show a loop, whatever their hops.
+    In a loop of active links, the id of a node that left the mesh would circulate for ever: each node receives it from
+    the previous node of the loop. So the ids of this project's nodes count their hops. If an id circulates, its hops
+    increase with each lap. An id from a neighbor is ignored if its hops increased `MOST_RISES` times in a row, or
+    exceed `MOST_ID_HOPS`.
 
-    The lowest byte is random in the id of a C node (a node of the reference implementation). C nodes forward an id
-    unchanged and compare all of its bytes. So ids that count hops have a mark in bytes 1 and 2; all other ids are
-    compared whole and forwarded unchanged. Ids are sent to a C node with hop count 0: with different hop counts, a C
-    node would treat the same id from two paths as two ids. The flag COUNTS_HOPS of a message shows which neighbors are
-    not C nodes. The last, most significant byte of a marked id is 0. So if any id in a mesh counts its hops, the lowest
-    id does.
+Layout
+    An id is an integer of 16 bytes, byte 0 being the least significant. In the id of a C node (a node of the reference
+    implementation), all bytes are random. An id of this project's nodes, a *marked* id, has these bytes:
 
-    All ids in this module are integers.
+    byte 0          number of hops
+    bytes 1 and 2   `MARK`, which shows that byte 0 counts hops
+    bytes 3 to 14   identify the node that created the id, its *owner*; random at first
+    byte 15         0
+
+    Byte 15 decides which id is lower. It is 0 in marked ids and seldom 0 in others, so marked ids are almost always the
+    lowest ids of a mesh. Two ids of one owner show a loop, whatever their hops.
+
+    C nodes forward an id unchanged and compare all of its bytes. So ids without the mark are compared whole, and
+    forwarded unchanged. Marked ids are sent to a C node with hop count 0: with different hop counts, a C node would
+    treat the same id from two paths as two ids. The flag COUNTS_HOPS of a message shows which neighbors are not C
+    nodes.
 """
 
 from __future__ import annotations
@@ -65,11 +73,14 @@ class MeshIds:
         self._lowest_seen = NO_MESH_ID
 
     def note_seen(self, mesh_id: int) -> None:
-        """Record a received mesh id; `choose_lower_id` chooses an id below all recorded ids."""
+        """Record a received mesh id: `choose_lower_id` chooses an id below all recorded ids."""
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
     def lowest_except(self, remote: Remote) -> int:
-        """Return the lowest of the mesh ids of this node and of all its neighbors except ``remote``."""
+        """Return the lowest of the mesh ids of this node and of its neighbors except ``remote``.
+
+        Only neighbors with an active link, or a link that is being established, are considered.
+        """
         lowest_id = self.own
         for other_remote in self._remotes.values():
             if other_remote is not remote and is_connecting(other_remote.state):
@@ -87,7 +98,7 @@ class MeshIds:
         return owner_of(mesh_id) in (owner_of(self.own), owner_of(self.lowest_except(remote)))
 
     def outdated_remotes(self) -> list[Remote]:
-        """Return the neighbors with an active link to which this node would send a different mesh id than last time."""
+        """Return the neighbors with an active link to which this node must send a changed mesh id."""
         lowest_id = second_lowest_id = NO_MESH_ID
         lowest_sender = None
         for remote in self._remotes.values():
@@ -122,10 +133,11 @@ class MeshIds:
         return separated_remotes
 
     def choose_lower_id(self, random: Stream) -> None:
-        """Replace this node's mesh id by a lower id than all recorded ids (`note_seen`).
+        """Replace this node's mesh id by an id that is lower than all recorded ids (`note_seen`).
 
-        The new id is the lowest recorded id minus a random number of up to 64 bits, without the lowest bytes (hop count
-        and mark). If the result would be negative, the new id is random.
+        The lowest 24 bits of the new id are the hop count 0 and the mark. Its other bits form a number: the number in
+        the lowest recorded id, minus a random number of 64 bits, minus 1. If the difference would be negative, the new
+        id is random.
         """
         new_upper_bits = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
         if new_upper_bits < 0:

@@ -2,15 +2,15 @@
 
 Theory of operation
     The link layer reports neighbors and their delivery ratios. A node with at most ``crowd`` neighbors links with all
-    of them. Of two neighbors, the node with the lower address requests the link, at first and after a link ended. If it
-    does not, the other node requests the link later.
+    of them. Of two neighbors, the node with the lower address requests the link, at first and again after a link has
+    ended. If no request comes from this node, the other node requests the link later.
 
     In a *crowd*, a neighborhood of more nodes, a node requests links with the best ``best_links`` neighbors. They are
     ranked by delivery ratio in tenths; among equals, *hubs* come first. A hash of the address, which all nodes can
-    compute, determines the hubs. Among n neighbors, about the square root of n are hubs. All nodes link with hubs, and
-    hubs with the best hub, so publications make few hops. Requests are sent at random times within an interval, first
-    to the best neighbor. The interval grows with the number of neighbors, as they share the channel. When a requested
-    link ends, this node requests a link with the next neighbor in the ranking.
+    compute, determines the hubs. Among n neighbors, about the square root of n are hubs. Nodes prefer links with hubs,
+    and all hubs prefer the same hub, so publications make few hops. Requests are sent at random times within an
+    interval, first to the best neighbor. The interval grows with the number of neighbors, as they share the channel.
+    When a requested link ends, this node requests a link with the next neighbor in the ranking.
 
     The *scout* keeps the mesh connected. It is an additional link, which the node tries with all other neighbors in
     turn. If the *mesh ids* (mesh_ids.py) show that the scout closes a loop, its neighbor is connected already. Then the
@@ -91,11 +91,11 @@ class Neighborhood:
         self._request_at_us.pop(neighbor, None)
 
     def link_ended(self, neighbor: int, now: int) -> None:
-        """Plan a link request after the link with ``neighbor`` ended.
+        """Plan the next link request after the link with ``neighbor`` ended.
 
-        The request goes to the same neighbor. It is sent later if the neighbor should request the link itself. In a
-        dense neighborhood, plan a request only if this node had requested the ended link, and then with the next
-        neighbor in the ranking.
+        Outside of a dense neighborhood, the request goes to the same neighbor if its delivery ratio still suffices; it
+        is sent later if this neighbor is expected to request the link itself. In a dense neighborhood, the request goes
+        to the next neighbor in the ranking. It is planned only if ``neighbor`` was one of the chosen best neighbors.
         """
         is_wanted = neighbor in self._wanted_neighbors
         delay_us = 0 if is_wanted else rules.late_request_us(self._settings.relink_s)
@@ -201,7 +201,7 @@ class Neighborhood:
         return None
 
     def _move_scout(self, now: int) -> None:
-        """End the link of the scout (a trial link) if it is muted, and request a link with the next neighbor."""
+        """End the scout (a trial link) if it is muted, and request a link with the next neighbor as the new scout."""
         scout_remote = None if self._scout_neighbor is None else self._links.remotes.get(self._scout_neighbor)
         if (
             scout_remote is not None

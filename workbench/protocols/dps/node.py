@@ -33,7 +33,7 @@ SIMULATED_PORT = 40000  # port number in the messages of a simulation, where it 
 
 
 class DPSNode(Node):
-    """A node of a DPS mesh.
+    """A node of a DPS mesh. The parameter ``now`` of its methods is the time in µs.
 
     A driver for a real network sets ``port``, ``security`` (encryption and signatures) and ``multicasts`` (whether
     publications are also sent by multicast). It overrides the methods `neighbor_of` and `may_speak_for` in a subclass.
@@ -86,8 +86,8 @@ class DPSNode(Node):
     def neighbor_of(self, previous_hop: Neighbor, port: int | None) -> Neighbor | None:
         """Return the address of the neighbor that sent a message from the source address ``previous_hop``.
 
-        ``port`` is the port number in the message; None: the message contains no port. Return None if the sender cannot
-        be answered; the node then drops the message.
+        ``port`` is the port number in the message; None: the message contains no port. Return None if no answer can be
+        sent to the neighbor; the node then drops the message.
         """
         return previous_hop
 
@@ -200,7 +200,8 @@ class DPSNode(Node):
 
         Nodes retain the publication for later subscribers during ``ttl_s`` seconds (0: not at all). If ``acknowledge``
         is True, subscribers may acknowledge it. If ``wildcards`` is False, it matches only subscriptions without
-        wildcards. Raises EncodeError if the publication does not fit a datagram.
+        wildcards. Raises AttributeFormatError for an invalid topic, EncodeError if the publication does not fit a
+        datagram, and ParameterError for an invalid ``ttl_s`` or number of topics.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not 1 <= len(topics) <= MOST_TOPICS:
@@ -210,7 +211,10 @@ class DPSNode(Node):
         return series
 
     def new_series(self, topics: tuple[str, ...], acknowledge: bool, wildcards: bool) -> Series:
-        """Return a new Series, in which nothing has been published yet; `publish_topics` explains the parameters."""
+        """Return a new Series without publications; see `publish_topics` for the parameters.
+
+        Raises AttributeFormatError for an invalid topic.
+        """
         topic_filter = publication_filter(topics, self.settings, wildcards)
         series_number = self._next_series_number & fields.I31
         if isinstance(self.address, int) and self.address >= 0:
@@ -234,7 +238,7 @@ class DPSNode(Node):
     def expire(self, series: Series, now: int) -> int:
         """Send a message that ends the retained publication of a series at all nodes.
 
-        Return the sequence number of this message.
+        Return the sequence number of this message. Raises ParameterError if no publication of the series is retained.
         """
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
@@ -317,7 +321,10 @@ class DPSNode(Node):
             self._finish()
 
     def sent(self, destination: Neighbor, frame: bytes, ok: bool, now: int) -> None:
-        """Process the radio's report on a sent frame; if ``ok`` is False (not delivered), plan to send it again."""
+        """Process the radio's report on a sent frame; if ``ok`` is False (not delivered), plan to send it again.
+
+        Acknowledgements of publications are not sent again.
+        """
         if ok:
             self.links.note_reached(destination)
             return

@@ -59,7 +59,7 @@ def event_label(publication_id: bytes, sequence: int) -> tuple[int, int]:
 def check_datagram_size(frame: bytes, name: str, most_B: int = wire.LARGEST_DATAGRAM_B) -> bytes:
     """Return ``frame`` unchanged; raise EncodeError if it has more than ``most_B`` bytes.
 
-    ``name``: the kind of message, for the error message.
+    ``name``: what the error message calls the frame, such as "publication".
     """
     excess_B = len(frame) - most_B
     if excess_B > 0:
@@ -146,12 +146,12 @@ class DelayedPublication:
 
 
 class Publications:
-    """The publications of one node: it publishes, forwards, retains and delivers them.
+    """The publications of one node: it publishes, forwards, retains and delivers them at the time ``now`` (µs).
 
     remotes        the neighbors with a link
     subscriptions  the subscriptions of this node's application
     history        the publications that were seen, with the reverse path of each
-    answer         callback that sends an acknowledgement, for an Arrival and a payload
+    answer         callback (arrival, payload) that acknowledges a received publication, an `Arrival`
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class Publications:
     # Publications from neighbors
 
     def receive(self, message: wire.Publication, neighbor: Neighbor, now: int) -> None:
-        """Deliver and forward a publication that was received from ``neighbor``.
+        """Handle a publication from ``neighbor``: drop it if it is a duplicate or invalid, else deliver and forward it.
 
         A multicast may come from a node without a link to this node.
         """
@@ -279,8 +279,9 @@ class Publications:
     def _should_send(self, remote: Remote, message: wire.Publication, neighbor: Neighbor | None) -> bool:
         """Return whether to send a publication to ``remote``.
 
-        The result is True if the publication may match the interests of ``remote``, and ``remote`` has not sent the
-        same publication. ``neighbor``: the node from which the publication came; None: this node published it.
+        The result is True if the publication may match the interests of ``remote``, and ``remote`` has not sent this
+        publication, or a later one of the series, itself. ``neighbor``: the node from which the publication came; None:
+        this node published it.
         """
         if remote.address == neighbor:
             return False
@@ -296,7 +297,7 @@ class Publications:
             self._report(Forwarded, message, neighbor, count)
 
     def interests_changed(self, remote: Remote, now: int) -> None:
-        """Send retained publications to a neighbor whose interests changed, at once or when the rate limit allows."""
+        """Send retained publications to a neighbor whose interests changed: now, or when the rate limit allows."""
         if len(self.retained):
             self._resending.request(remote, now)
 
@@ -327,8 +328,8 @@ class Publications:
     ) -> bool:
         """Deliver a publication, or the end of a retained publication, to all matching subscriptions of this node.
 
-        ``subscriptions``: the subscriptions to compare; None: all. Return False if the publication matches no
-        subscription's filter. Otherwise return True; a delivery or a drop has then been logged.
+        ``subscriptions``: the subscriptions to compare; None: all. Return whether a delivery or a drop was logged. The
+        result is False if no filter of a subscription matches the publication.
         """
         is_expiry = message.ttl_s < 0
         candidates = [
@@ -383,10 +384,10 @@ class Publications:
         return True
 
     def _is_refused_plain(self, opened: Any) -> bool:
-        """Return whether this node refuses a publication because it is neither encrypted nor signed.
+        """Return whether this node refuses a publication that is neither encrypted nor signed by a known key.
 
-        ``opened``: the result of decrypting and verifying the publication; None: there was nothing to decrypt or
-        verify.
+        A node without keys, or with ``security.plain`` True, refuses none. ``opened``: the publication decrypted and
+        verified, a `cose.Opened`; None: it is neither encrypted nor signed.
         """
         security = self._context.security
         return security is not None and not security.plain and (opened is None or opened.is_plain)

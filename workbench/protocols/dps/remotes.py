@@ -19,14 +19,15 @@ SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
 
 
 def owner_of(mesh_id: int) -> int:
-    """Return a mesh id with its hop count set to 0; the result identifies the node that created the id."""
+    """Return a mesh id with its hop count set to 0, which identifies the node that created the id."""
     return mesh_id - hops_of(mesh_id)
 
 
 class LinkReport(NamedTuple):
     """Values that a node last logged for one neighbor, or for itself; it logs an event when a value changes.
 
-    interests  (number of bits set in the interests, as an int; number of bits set in the needs, as a text)
+    interests  (number of set bits in the interests, number of set bits in the needs); the second number is a text, such
+               as "7". Needs are the bits that the fuzzy hashes of all subscriptions share
     owner      number of the node that created the mesh id (`mesh_ids.owner_number`); -1 before the first mesh id
     """
 
@@ -95,19 +96,21 @@ class Remote:
     def effective_mesh_id(self) -> int:
         """Return the mesh id that came from this neighbor, with one more hop if the id counts hops.
 
-        Return NO_MESH_ID, which is above all ids, if the id has too many hops or circulates in a loop.
+        If the id has too many hops or circulates in a loop, return NO_MESH_ID, which is higher than all ids.
         """
         hops = hop_to_add(self.inbound_mesh_id)
         return NO_MESH_ID if hops < 0 or is_circulating(self.rises) else self.inbound_mesh_id + hops
 
     def sends_all(self) -> bool:
-        """Return whether this node has sent its interests in full and waits for the neighbor to acknowledge them."""
+        """Return whether this node has sent all its interests (not a change of them), and the answer is outstanding."""
         return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length: int) -> None:
-        """Record empty interests as last sent to the neighbor, so that the next message is a change from empty ones.
+        """Record that the interests sent last to the neighbor were empty, whatever was sent.
 
-        ``length``: the number of bits of a filter."""
+        So the next message contains the change from empty interests to the current ones. ``length``: number of bits of
+        a filter.
+        """
         self.interests = BitVector(length)
         self.needs = NO_NEEDS
         self.vector = None
@@ -115,10 +118,10 @@ class Remote:
         self.is_behind = False
 
     def await_answer(self, pending: int, tick_us: int) -> None:
-        """Record that this node sent a message and waits for the neighbor's answer.
+        """Record that this node sent a message and waits for the neighbor's answer; start the timer of the link.
 
-        ``pending`` is the kind of message, SUBSCRIPTION or ACKNOWLEDGEMENT; ``tick_us`` is the time of the first tick.
-        If an earlier message is still unanswered, its timer runs on, and ``tick_us`` is ignored.
+        ``pending``: kind of message, SUBSCRIPTION or ACKNOWLEDGEMENT. ``tick_us``: time of the timer's first tick. If
+        an earlier message is still unanswered, the timer already runs and is not changed.
         """
         if self.pending is None:
             self.ticks = 0

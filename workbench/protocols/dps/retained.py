@@ -88,7 +88,7 @@ class Retained:
         heappush(self._expiries, (expires_us, message.publication_id))
         if len(self._expiries) > 2 * len(self._publications) + 64:
             self._expiries = sorted(
-                (other.expires_us, publication_id) for publication_id, other in self._publications.items()
+                (publication.expires_us, publication_id) for publication_id, publication in self._publications.items()
             )
         return evicted_publication
 
@@ -115,10 +115,11 @@ class Retained:
 
 
 class Resending:
-    """A rate limit: retained publications are sent to each neighbor at most once every ``wait_us``.
+    """A rate limit: retained publications are sent to each neighbor at most once every ``wait_us`` (µs).
 
-    ``send(remote, now)`` sends a neighbor all retained publications that match its interests. ``limit``: the number of
-    neighbors for which the time of the last transfer is stored. The rate limit does not apply to other neighbors.
+    ``send(remote, now)`` sends a neighbor all retained publications that match its interests. ``limit``: the times of
+    transfers are stored for at most this many neighbors; beyond that, the time of the oldest transfer is discarded. A
+    neighbor without a stored time is served at once.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Times(NamedTuple):
     tick_us               period after which an unanswered message may be repeated
     silence_us            silence of a link after which a keep-alive is sent
     recheck_s             time until a muted link (one that closed a loop) is checked again for the loop
-    ids_us                longest time that a changed mesh id waits to be sent together with another message
+    ids_us                delay before a changed mesh id is sent in a keep-alive, unless another message has carried it
     history_us            time for which a publication id is remembered after the publication's lifetime
     """
 
@@ -58,17 +58,19 @@ class Times(NamedTuple):
     history_us: int
 
 
-def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
+def times_of(settings: Any, dense_neighbors: int = 0, is_on_radio: bool = False) -> Times:
     """Return the times that follow from a protocol's settings.
 
-    ``crowd`` is the number of neighbors in a dense neighborhood, 0 elsewhere. In a dense neighborhood, keep-alives and
-    rechecks are so rare that they take no more of the channel than those of FULL_RATE_NEIGHBORS nodes.
+    ``dense_neighbors``: number of neighbors in a dense neighborhood, 0 elsewhere. Above FULL_RATE_NEIGHBORS neighbors,
+    a node sends fewer keep-alives and rechecks, so that all neighbors together send as many as FULL_RATE_NEIGHBORS
+    nodes.
 
-    ``is_on_radio``: whether the neighbors are radio neighbors. Without a radio, a node waits for ``update_s`` before it
-    forwards interests, as in the reference implementation. On a radio it waits for a twentieth of that: a path has many
-    hops there, and readings are lost until the interests reach their publisher.
+    ``is_on_radio``: whether the neighbors are radio neighbors. Without a radio, and in a dense neighborhood, a node
+    waits for ``update_s`` before it forwards interests, as in the reference implementation. Elsewhere on a radio it
+    waits for a twentieth of ``update_s``: a path has many hops there, and readings are lost until the interests reach
+    their publisher.
     """
-    keep_alive_factor = max(1.0, crowd / FULL_RATE_NEIGHBORS)
+    keep_alive_factor = max(1.0, dense_neighbors / FULL_RATE_NEIGHBORS)
     # Changed mesh ids spread fast: the owner of a low id that comes late may have left the mesh. Such an id never
     # meets its owner, so it shows no loop, and the loop in which it circulates stays.
     update_us = int(settings.update_s * SECOND_US)
@@ -76,11 +78,11 @@ def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
     short_wait_us = 1 + update_us // SHORT_WAIT_DIVISOR
     return Times(
         update_us,
-        short_wait_us if is_on_radio and not crowd else update_us,
+        short_wait_us if is_on_radio and not dense_neighbors else update_us,
         int(update_us * min(keep_alive_factor, 2.0)),
         silence_us,
         settings.recheck_s * keep_alive_factor,
-        max(update_us, silence_us // 10) if crowd else short_wait_us,
+        max(update_us, silence_us // 10) if dense_neighbors else short_wait_us,
         int(settings.history_s * SECOND_US),
     )
 
@@ -125,7 +127,7 @@ def acknowledgement_flags(is_delta: bool, state: int, with_interests: bool) -> i
     return (DELTA if is_delta else 0) | (MUTE if state == MUTED else 0) | (SAK_REQUESTED if with_interests else 0)
 
 
-def is_stale(revision: int, newest: int) -> bool:
+def is_older_revision(revision: int, newest: int) -> bool:
     """Return whether the subscription message with the number ``revision`` is older than the newest from this neighbor.
 
     ``newest``: the highest revision received from the neighbor, 0 before the first message.
@@ -143,7 +145,7 @@ def is_duplicate(revision: int, newest: int) -> bool:
 
 
 def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
-    """Return whether a message contains a change of interests, but a message with an earlier change was not received.
+    """Return whether a message contains a change of interests that cannot be applied, as an earlier message is missing.
 
     ``flags``: flags of the message; ``state``: state of the link; ``revision``: sequence number of the message;
     ``newest``: highest sequence number received before, 0 before the first message.
@@ -153,11 +155,11 @@ def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
 
 
 def has_lost_base(flags: int, state: int, empties_interests: bool) -> bool:
-    """Return whether a change of interests does not fit the interests that this node stores for the neighbor.
+    """Return whether a change of interests contradicts the interests that this node stores for the neighbor.
 
-    ``flags``: flags of the message with the change; ``state``: state of the link. ``empties_interests``: the message
-    has needs, but its change would leave the neighbor without interests. This contradiction occurs if one message
-    overtook another, or if only this end muted the link.
+    ``flags``: flags of the message with the change; ``state``: state of the link. ``empties_interests``: whether the
+    message has needs (as only a node with interests has) although its change empties the interests. This happens if
+    messages overtake each other, or if only this end muted the link.
     """
     return (flags & (DELTA | UNMUTE)) == DELTA and state == ACTIVE and empties_interests
 
@@ -165,9 +167,9 @@ def has_lost_base(flags: int, state: int, empties_interests: bool) -> bool:
 def opens_link(flags: int) -> bool:
     """Return whether a subscription message from a neighbor without a link creates a link.
 
-    The message creates no link if it has the flag MUTE: the neighbor still has a muted link. It creates no link either
-    if it has only a change of interests: this node lacks the interests before the change. The node then sends no
-    answer, so the neighbor gives its link up and starts again.
+    A message with the flag MUTE creates none: its sender still has a muted link. A message with only a change of
+    interests creates none either, because this node lacks the interests before the change. In both cases the node does
+    not answer. So the neighbor gives its link up and then requests a new link.
     """
     if (flags & MUTE) != 0:
         return False
@@ -175,9 +177,9 @@ def opens_link(flags: int) -> bool:
 
 
 def is_settled(state: int, sends_all: bool) -> bool:
-    """Return whether a link is active, and the neighbor has acknowledged the interests that this end sent in full.
+    """Return whether a link is active, and no message with all interests of this end awaits an acknowledgement.
 
-    ``state``: state of the link; ``sends_all``: a message with all interests is still unacknowledged.
+    ``state``: state of the link. ``sends_all``: whether such a message is outstanding.
     """
     return state == ACTIVE and not sends_all
 
@@ -193,8 +195,8 @@ def has_begun_anew(
     newest            highest revision received before; 0 before the first message
     is_acknowledging  this node waits for an answer to an acknowledgement that contained its own interests
     stays_muted       the link is muted (closes a loop), and the neighbor's mesh id still shows the loop
-    link_is_settled   result of `is_settled`. The neighbor's first message (``newest`` 0) over a settled link shows that
-                      the neighbor had no link
+    link_is_settled   result of `is_settled`; used only if ``newest`` is 0. If the neighbor's first message comes when
+                      the link is settled already, the neighbor had no link
     """
     if (flags & (DELTA | UNMUTE | MUTE)) != 0 or stays_muted:
         return False
@@ -208,14 +210,14 @@ def has_begun_anew(
 def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, is_new_owner: bool) -> bool:
     """Return whether an acknowledgement over an active link shows that the neighbor restarted.
 
-    A restarted node of the reference implementation creates a link for any subscription message. The node takes a
-    change of interests for all interests, and a keep-alive for empty interests. Its acknowledgement has revision 1 and
-    its own interests, or revision 0 if it has no interests. A neighbor that did not restart has sent its interests
-    before, and acknowledges without them.
+    A restarted node of the reference implementation creates a link for any subscription message. It mistakes a change
+    of interests for all interests, and a keep-alive for empty interests. Its acknowledgement has revision 1 and its own
+    interests, or revision 0 if it has no interests. A neighbor that did not restart acknowledges without interests,
+    because it has sent its interests before.
 
-    ``newest``: highest revision received before. ``is_keep_alive``: this node's acknowledged message is a keep-alive.
-    ``is_new_owner``: the neighbor's mesh id was created by another node than the previous id. If the neighbor never
-    sent interests, only this change shows the restart.
+    ``newest``: highest revision received before. ``is_keep_alive``: whether the acknowledged message of this node is a
+    keep-alive. ``is_new_owner``: whether the neighbor's mesh id was created by another node than its previous id. A
+    neighbor that never sent interests has restarted if it acknowledges a keep-alive with a mesh id of a new owner.
     """
     brings_interests = (flags & SAK_REQUESTED) != 0
     if (flags & DELTA) == 0 or revision != (1 if brings_interests else 0):
@@ -237,10 +239,10 @@ def hops_of(mesh_id: int) -> int:
 
 
 def hop_to_add(mesh_id: int) -> int:
-    """Return the number of hops to add to a received mesh id: 1, or 0 if the id does not count hops.
+    """Return the number of hops to add to a received mesh id: 1, 0 if the id does not count hops, or -1.
 
-    Ids that count hops have a mark in two of their bytes (mesh_ids.py); ids of C nodes lack it. The result is -1 if the
-    id has reached MOST_ID_HOPS hops, so that the node must ignore the id.
+    -1 means that the id has reached MOST_ID_HOPS hops, so that the node must ignore it. Ids that count hops have a mark
+    in two of their bytes (mesh_ids.py); ids of C nodes (nodes of the reference implementation) lack it.
     """
     if (mesh_id & _MARK_MASK) != MARK:
         return 0
@@ -260,7 +262,10 @@ def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) ->
 
 
 def is_circulating(rises: int) -> bool:
-    """Return whether a mesh id circulates in a loop: its hop count rose MOST_RISES times in a row (``rises``)."""
+    """Return whether a mesh id circulates in a loop.
+
+    ``rises``: how many times in a row its hop count rose (`rises_after`). From MOST_RISES on, the id circulates.
+    """
     return rises >= MOST_RISES
 
 
@@ -268,12 +273,15 @@ def is_circulating(rises: int) -> bool:
 
 
 def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_new_owner: bool) -> int:
-    """Return LOOP if a link message shows that the link closes a loop, NO_LOOP if it shows the opposite, else NOTHING.
+    """Return LOOP, NO_LOOP or NOTHING: whether a link message shows that the link closes a loop.
 
+    NO_LOOP means that a muted link no longer closes a loop; NOTHING, that the message does not show it.
+
+    flags, state  flags of the message, state of the link
     is_reply      the message acknowledges an outstanding message. Over a muted link, only the reply to a recheck shows
                   whether the link closes a loop
     is_lowest     the message's mesh id has the same owner (the node that created it) as the lowest id on this side of
-                  the link, so another path connects the neighbor
+                  the link, so another path connects the two ends of the link
     is_new_owner  the neighbor's previous mesh id had another owner
     """
     if state == MUTED:
@@ -301,19 +309,20 @@ def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) ->
 
 
 def cap_ticks(ticks: int, retry_ticks: int) -> int:
-    """Return the reduced tick count of an unanswered message, after another message from the neighbor arrived.
+    """Return the tick count of an unanswered message after another message arrived from the neighbor.
 
-    ``ticks``: the number of timer ticks before. A message is repeated after ``retry_ticks`` ticks. The result is below
-    ``retry_ticks``, so this node repeats its message at least once before it gives the neighbor up.
+    A message is repeated after ``retry_ticks`` ticks of its timer. The result is ``ticks``, the count so far, but at
+    most ``retry_ticks`` - 1. So a neighbor that is alive is not given up before this node has repeated its message at
+    least once.
     """
     return min(ticks, retry_ticks - 1)
 
 
 def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
-    """Return the input for a link's state machine if a message was unanswered for ``ticks`` periods of the timer.
+    """Return the input of a link's state machine after ``ticks`` ticks of the timer without an answer.
 
-    The result is NOTHING before ``retry_ticks``, then OVERDUE for the next ``retries`` ticks (repeat the message), and
-    finally LOST (give the neighbor up).
+    The result is NOTHING before ``retry_ticks`` ticks. For the next ``retries`` ticks it is OVERDUE: repeat the
+    message. Then it is LOST: give the neighbor up.
     """
     if ticks < retry_ticks:
         return NOTHING
@@ -323,9 +332,14 @@ def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
 def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, uniform: float) -> int:
     """Return the time in µs without messages after which this end rechecks a muted link.
 
-    A recheck shows whether the link still closes a loop and whether the neighbor is alive. The end that requested the
-    link (``is_requester``) rechecks first; the other end only if no recheck comes. ``uniform`` is a random number in
-    [0, 1) that spreads the rechecks of links that were muted at the same time.
+    A recheck shows whether the link still closes a loop, and whether the neighbor is alive.
+
+    is_requester  whether this end requested the link. The requester waits for a shorter time, so it usually rechecks
+                  first. The other end rechecks only if no recheck from the requester comes
+    recheck_s     the setting of this name, in seconds
+    silence_us    time in µs without messages after which a node sends a keep-alive on an active link. It is used
+                  instead of ``recheck_s`` if ``recheck_s`` is 0, or longer than this time
+    uniform       random number in [0, 1) that spreads the rechecks of links that were muted at the same time
     """
     longest_silence_us = silence_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), silence_us)
     return int(longest_silence_us * ((0.625 if is_requester else 1.0) + uniform / 4))
@@ -344,18 +358,22 @@ def relink_after_us(relink_s: float, uniform: float) -> int:
 
 
 def is_hub(address: int, neighbors: int) -> bool:
-    """Return whether the node with this address is a hub, with which all nodes prefer to link.
+    """Return whether the node with this address is a hub, with which its neighbors prefer to link.
 
-    Of n nodes about the square root of n are hubs; n is ``neighbors``, the number of the node's neighbors."""
+    ``neighbors``: number of neighbors of the node that decides. About the square root of this number of them are hubs.
+    """
     return mix64(address) % neighbors < math.sqrt(neighbors)
 
 
 def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[int, bool, int, int]:
     """Return the sort key of a neighbor as a candidate for a link; candidates with smaller keys are better.
 
-    The key orders by ``quality`` (delivery ratio, in tenths), then hubs first, then by a hash. ``address`` is the
-    ranking node, which has ``neighbors`` neighbors. All hubs prefer the same hub. Other nodes prefer different hubs, so
-    their links are spread over all hubs.
+    ``quality``: delivery ratio (0 to 1) of the link with the candidate. ``address``: address of the node that chooses.
+    ``neighbor``: address of the candidate. ``neighbors``: number of neighbors of the node that chooses.
+
+    Candidates are compared by quality, rounded down to a tenth. Among equals, hubs (`is_hub`) are better; then a hash
+    decides. All hubs prefer the same hub. Other nodes prefer different hubs, so that their links are spread over all
+    hubs.
     """
     order_hash = mix64(neighbor)
     if not is_hub(address, neighbors):
@@ -394,7 +412,9 @@ def scout_after_us(recheck_s: float, uniform: float) -> int:
 def delays_forwarding(is_crowded: bool, waiting: int) -> bool:
     """Return whether to delay the forwarding of a publication, to avoid collisions in a dense neighborhood.
 
-    ``waiting`` is the number of publications that are delayed already; there may be MOST_WAITING at most."""
+    ``waiting`` is the number of publications that are delayed already. The result is False if it has reached
+    MOST_WAITING, and outside of a dense neighborhood.
+    """
     return is_crowded and waiting < MOST_WAITING
 
 
@@ -426,9 +446,9 @@ def forget_us(now: int, lifetime_s: int, history_us: int) -> int:
 def clears_history(entries: int, clearing_size: int, added_since_clearing: int, limit: int) -> bool:
     """Return whether it is time to search the history for expired entries and remove them.
 
-    ``entries``: number of entries in the history. A search is due if this number is at least ``clearing_size`` (the
-    result of `next_clearing_size`). A search is also due if more than half of ``limit``, the most entries that the
-    history may have, were added since the last search.
+    A search is due if the number of ``entries`` has reached ``clearing_size``, a result of `next_clearing_size`. It is
+    also due after many new entries: if ``added_since_clearing``, the number of entries added since the last search,
+    exceeds FEWEST_TO_CLEAR and half of ``limit``, the most entries that the history may have.
     """
     # So the cost of a search is shared by as many new entries.
     return entries >= clearing_size or added_since_clearing > max(FEWEST_TO_CLEAR, limit // 2)

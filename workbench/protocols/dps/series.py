@@ -104,7 +104,7 @@ class Interest:
 class TopicSubscription(Subscription):
     """A subscription to topics.
 
-    Each iteration over it yields the publications (`Arrival`) that came since the previous iteration.
+    Iterating over the subscription yields the publications (`Arrival`) that came since the previous iteration.
     """
 
     def __init__(self, node: DPSNode, topics: tuple[str, ...], now: int) -> None:
@@ -152,9 +152,9 @@ class Series:
         return self.node.expire(self, now)
 
     def put(self, answer: Answer) -> None:
-        """Store an acknowledgement until the application takes it; called by the node.
+        """Store an acknowledgement until the application takes it; the node calls this method.
 
-        If MOST_ANSWERS acknowledgements are stored already, the oldest is dropped.
+        If MOST_ANSWERS acknowledgements are stored already, the oldest is discarded.
         """
         if len(self._answers) >= MOST_ANSWERS:
             del self._answers[0]

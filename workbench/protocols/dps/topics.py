@@ -2,16 +2,19 @@
 
 Theory of operation
     A topic is a text of segments between separators: ``a/b/c``. A subscription may have wildcards: ``+`` stands for one
-    segment, ``#`` at the end for one or more. A filter (`workbench.protocols.dps.bloom`) can test only whole items. So
-    both sides break topics into items, such that a matching publication has all items of the subscription.
+    segment, ``#`` at the end for one or more. A filter (`workbench.protocols.dps.bloom`) can only show whether it
+    contains an item, a piece of text. So publishers and subscribers break topics into items. If a publication matches a
+    subscription, it has all items of the subscription.
 
-    Publication ``a/b/c``          the topic ``a/b/c``; each prefix, ``a/`` and ``a/b/``; each later segment with all
-                                   separators before it and the one after it, ``/b/`` and ``//c``; all separators
-                                   and a ``+``, ``//+``; all, some or none of them and a ``#``, ``//#``, ``/#``, ``#``.
+    Publication ``a/b/c``          the topic ``a/b/c``; its prefixes ``a/`` and ``a/b/``; each segment after the first,
+                                   with all earlier separators and the next one: ``/b/`` and ``//c``; all separators,
+                                   followed by ``+``: ``//+``; the first k separators, followed by ``#``, for each k:
+                                   ``//#``, ``/#``, ``#``.
     The same without wildcards     only the topic itself: subscriptions with wildcards will not match it.
     Subscription without wildcard  only the topic itself.
-    Subscription with wildcards    the prefix before the first wildcard, and each segment after it as above, except
-                                   ``+`` in the middle: ``a/+/c`` gives ``a/``, ``//c``.
+    Subscription with wildcards    the prefix before the first wildcard, and an item as above for each segment after
+                                   this wildcard, except for a ``+`` that is not the last segment: ``a/+/c`` gives
+                                   ``a/`` and ``//c``.
 
     So filters give no false negatives, but false positives: a publication ``a/b/c`` has all items of ``a/+``. `matches`
     compares the topics themselves and decides. A subscription to ``+`` or ``#`` alone has no items: it matches
@@ -55,17 +58,17 @@ def publication_items(topic: AnyStr, separators: str | bytes = SEPARATORS, wildc
     topic_bytes = check_publication_topic(topic, separators)
     if not wildcards:
         return _as_type_of(topic, [topic_bytes])
-    segments, delimiters = _split(topic_bytes, separators)
-    joined_separators = b"".join(delimiters)
+    segments, topic_separators = _split(topic_bytes, separators)
+    joined_separators = b"".join(topic_separators)
     topic_items = [topic_bytes]
     prefix_end = 0
-    for segment, separator in zip(segments, delimiters, strict=False):
+    for segment, separator in zip(segments, topic_separators, strict=False):
         prefix_end += len(segment) + len(separator)
         topic_items.append(topic_bytes[:prefix_end])
     topic_items += [
         _segment_item(segments, joined_separators, segment_index) for segment_index in range(1, len(segments))
     ]
-    topic_items += _level_items(joined_separators)
+    topic_items += _wildcard_items(joined_separators)
     return _as_type_of(topic, topic_items)
 
 
@@ -78,13 +81,13 @@ def subscription_items(topic: AnyStr, separators: str | bytes = SEPARATORS) -> l
     wildcard_position = _first_wildcard(topic_bytes)
     if wildcard_position < 0:
         return _as_type_of(topic, [topic_bytes])
-    segments, delimiters = _split(topic_bytes, separators)
+    segments, topic_separators = _split(topic_bytes, separators)
     topic_items = [topic_bytes[:wildcard_position]] if wildcard_position else []
     segment_begin = 0
     for segment_index, segment in enumerate(segments):
-        is_last_segment = segment_index == len(delimiters)
+        is_last_segment = segment_index == len(topic_separators)
         if segment_begin > wildcard_position and (segment != _ANY_SEGMENT or is_last_segment):
-            topic_items.append(_segment_item(segments, b"".join(delimiters), segment_index))
+            topic_items.append(_segment_item(segments, b"".join(topic_separators), segment_index))
         segment_begin += len(segment) + 1
     return _as_type_of(topic, topic_items)
 
@@ -116,25 +119,25 @@ def matches(
 
 @lru_cache(maxsize=4096)
 def subscription_pattern(topic: str | bytes, separators: str | bytes = SEPARATORS) -> re.Pattern[bytes]:
-    """Return a compiled regular expression: ``fullmatch`` accepts the published topics that match ``topic``.
+    """Return a regular expression whose ``fullmatch`` accepts the published topics that match a subscription.
 
-    ``topic``: topic of a subscription. The expression is for topics as bytes. Raises AttributeFormatError
-    for an invalid topic.
+    ``topic``: topic of the subscription. The expression applies to topics as bytes. Raises AttributeFormatError for an
+    invalid topic.
     """
     topic_bytes = check_subscription_topic(topic, separators)
-    segments, delimiters = _split(topic_bytes, separators)
+    segments, topic_separators = _split(topic_bytes, separators)
     other_byte_pattern = b"[^" + re.escape(separator_bytes(separators)) + b"]" if separator_bytes(separators) else b"."
     # A segment ends at a separator, so each expression can match in one way only, and never backtracks.
     wildcard_patterns = {_ANY_SEGMENT: other_byte_pattern + b"*", _ANY_REST: other_byte_pattern + b".*"}
     expression = [
         wildcard_patterns.get(segment, re.escape(segment)) + re.escape(separator)
-        for segment, separator in zip(segments, [*delimiters, b""], strict=True)
+        for segment, separator in zip(segments, [*topic_separators, b""], strict=True)
     ]
     return re.compile(b"".join(expression), re.DOTALL)
 
 
 def check_publication_topic(topic: str | bytes, separators: str | bytes = SEPARATORS) -> bytes:
-    """Return the topic's bytes; raise AttributeFormatError if it is not valid in a publication."""
+    """Return the topic as bytes (UTF-8); raise AttributeFormatError if it is not valid in a publication."""
     topic_bytes = _check(topic, separators)
     wildcard_position = _first_wildcard(topic_bytes)
     if wildcard_position >= 0:
@@ -143,26 +146,29 @@ def check_publication_topic(topic: str | bytes, separators: str | bytes = SEPARA
 
 
 def check_subscription_topic(topic: str | bytes, separators: str | bytes = SEPARATORS) -> bytes:
-    """Return the topic's bytes; raise AttributeFormatError if it is not valid in a subscription."""
+    """Return the topic as bytes (UTF-8); raise AttributeFormatError if it is not valid in a subscription."""
     topic_bytes = _check(topic, separators)
     if _first_wildcard(topic_bytes) < 0:
         return topic_bytes
     segment_begin = 0
-    segments, delimiters = _split(topic_bytes, separators)
+    segments, topic_separators = _split(topic_bytes, separators)
     for segment_index, segment in enumerate(segments):
         wildcard_offset = _first_wildcard(segment)
         if wildcard_offset >= 0 and len(segment) > 1:
             raise _topic_error(
                 topic, f"position {segment_begin + wildcard_offset} is a wildcard; it must be a whole segment"
             )
-        if segment == _ANY_REST and segment_index < len(delimiters):
+        if segment == _ANY_REST and segment_index < len(topic_separators):
             raise _topic_error(topic, f"position {segment_begin} is a #, which may only be the last segment")
         segment_begin += len(segment) + 1
     return topic_bytes
 
 
 def warning_of_wildcards(topics: Iterable[str], separators: str = SEPARATORS) -> str:
-    """Return a warning if each of a subscription's topics is only a wildcard, ``+`` or ``#``; else an empty text."""
+    """Return the text of a warning if each of a subscription's topics is ``+`` or ``#`` alone, else an empty text.
+
+    Such a subscription gets nothing over links.
+    """
     if any(subscription_items(topic, separators) for topic in topics):
         return ""
     return (
@@ -197,9 +203,9 @@ def _check(topic: str | bytes, separators: str | bytes) -> bytes:
             f"topic {topic[:20]!r}... has {len(topic_bytes)} bytes; a topic has 1 to {LONGEST_B}, so shorten it at "
             f"position {LONGEST_B}"
         )
-    delimiters = separator_bytes(separators)
+    separators_as_bytes = separator_bytes(separators)
     for end_position in (0, len(topic_bytes) - 1):
-        if topic_bytes[end_position] in delimiters:
+        if topic_bytes[end_position] in separators_as_bytes:
             raise _topic_error(
                 topic, f"position {end_position} is a separator; a topic neither begins nor ends with one"
             )
@@ -211,13 +217,13 @@ def _topic_error(topic: str | bytes, reason: str) -> AttributeFormatError:
 
 
 def _first_wildcard(data: bytes) -> int:
-    """Return the position of the first wildcard, or -1 without a wildcard."""
+    """Return the position of the first wildcard in a topic, or -1 if it has no wildcard."""
     match = _WILDCARD.search(data)
     return match.start() if match else -1
 
 
 def _split(data: bytes, separators: str | bytes) -> tuple[list[bytes], list[bytes]]:
-    """Return the segments of a topic, and the separators between them."""
+    """Return (segments of a topic, separators between the segments); each separator is one byte."""
     pattern = _separator_pattern(separators)
     if pattern is None:
         return [data], []
@@ -232,22 +238,24 @@ def _separator_pattern(separators: str | bytes) -> re.Pattern[bytes] | None:
 
 
 @lru_cache(maxsize=256)
-def _level_items(levels: bytes) -> tuple[bytes, ...]:
+def _wildcard_items(joined_separators: bytes) -> tuple[bytes, ...]:
     """Return the items of a publication's filter that consist only of separators and a wildcard.
 
-    ``levels``: all separators of the topic, joined. For ``a/b/c`` they are ``//``, and the items ``//+``, ``//#``,
+    ``joined_separators``: all separators of the topic. For ``a/b/c`` they are ``//``, and the items ``//+``, ``//#``,
     ``/#`` and ``#``.
     """
-    return levels + _ANY_SEGMENT, *(levels[:count] + _ANY_REST for count in range(len(levels), -1, -1))
+    return joined_separators + _ANY_SEGMENT, *(
+        joined_separators[:count] + _ANY_REST for count in range(len(joined_separators), -1, -1)
+    )
 
 
-def _segment_item(segments: list[bytes], levels: bytes, index: int) -> bytes:
+def _segment_item(segments: list[bytes], joined_separators: bytes, index: int) -> bytes:
     """Return the item by which a filter contains segment ``index`` of a topic: ``/b/`` for segment 1 of ``a/b/c``.
 
-    The item consists of all separators before the segment, the segment, and the separator after it, if any. ``levels``
-    are all separators of the topic, a byte each.
+    The item consists of all separators before the segment, the segment, and the separator after it, if any.
+    ``segments``: segments of the topic. ``joined_separators``: all separators of the topic, joined; each is one byte.
     """
-    return levels[:index] + segments[index] + levels[index : index + 1]
+    return joined_separators[:index] + segments[index] + joined_separators[index : index + 1]
 
 
 def as_bytes(topic: str | bytes) -> bytes:

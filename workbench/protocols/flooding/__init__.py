@@ -28,7 +28,7 @@ PARAMETERS = (
         "hops",
         "the largest value: a flood then ends because nodes drop duplicates, not by its ttl",
     ),
-    Parameter("max_events", 1000, 1, None, "publications", "that a node remembers; as many as in diffusion3"),
+    Parameter("max_events", 1000, 1, None, "publications", "number that a node remembers; diffusion3's"),
 )
 
 PRESETS = {"at most three hops, Meshtastic's default": {"ttl": 3}}
@@ -48,5 +48,5 @@ class Flooding(Protocol):
     explain = "workbench.protocols.flooding.explain"
 
     def sizes_in_c(self):
-        """Return {name in C: number}, the constants that set the sizes of the C node's tables."""
+        """Return {name in C: number}, the constants that set the sizes of the tables of the node in C (``c/``)."""
         return {"MAX_EVENTS": self.max_events}

@@ -10,6 +10,9 @@ from workbench.analysis.sentences import beyond
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield one sentence if a reading in ``missing`` has a path to its sink with more hops than a flood's ttl."""
+    """Yield one sentence if an undelivered reading had more hops to its subscriber than a flood's ttl allows.
+
+    ``missing``: the undelivered readings, each with its publisher and its subscriber.
+    """
     ttl = scenario.protocol.ttl
     yield from beyond(missing, missing.hops, ttl, f"A flood's ttl of {ttl} hops")

@@ -1,10 +1,13 @@
 """The fast engine's version of the flooding node, and of the gossip node, which forwards with a probability.
 
-A message is a publication; each frame of it carries the ttl. For each node and each message in flight, one byte marks
-duplicates. The bytes of a message are reused once none of its frames is in flight. If ``max_events`` is below the
-number of publications, nodes may forget a publication while its frames are in flight. Then each node numbers the
-publications that it receives for the first time and remembers the last ``max_events`` of them, exactly as
-`FloodingNode` does.
+A message is a publication; each of its frames carries its own ttl. For each node and each message in flight, one byte
+states whether the node knows the message. The bytes of a message are reused once none of its frames is in flight. If
+``max_events`` is below the number of publications, nodes may forget a publication while its frames are in flight. Then
+each node numbers the publications that it receives for the first time and remembers the last ``max_events`` of them,
+exactly as `FloodingNode` does.
+
+Parameters of the functions: ``core``, the engine's arrays (`workbench.sim.fast.layout.Core`); ``state``, the arrays of
+this protocol; ``i``, the index of the node; ``now``, the current time (µs).
 """
 
 from __future__ import annotations
@@ -55,9 +58,10 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds on the numbers of trace rows, frames and messages that one call of a node adds.
+    """Return a `Needs` for each of three kinds of calls of a node: upper bounds on what one such call adds.
 
-    The three `Needs` apply to a call for a received broadcast, for a received unicast frame, and for any other event.
+    The kinds are the reception of a broadcast, the reception of a unicast frame, and any other call. A `Needs` bounds
+    the trace rows, the frames and the messages.
     """
     row_count = 2 + setup.work.most_subscriptions * setup.work.most_samples
     return Needs(row_count, 1, 0), Needs(0, 0, 0), Needs(row_count, 1, 1)
@@ -71,7 +75,11 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
-    """Mark the messages that node ``i`` knows as lost; they are not counted again when the node holds them again."""
+    """Mark the messages that node ``i`` knows as LOST, because a crash has erased the node's memory.
+
+    When a message marked as LOST arrives, the node processes the message like a new one. But this does not count as the
+    node's first reception of the message. ``first_number`` has no effect.
+    """
     state.known[:, i] = np.where(state.known[:, i] == NEW, NEW, LOST)
 
 
@@ -108,10 +116,11 @@ def publish(core, state, i, content, number, now):
 
 @hot
 def receive(core, state, i, sender, message, ttl, broadcast, now):
-    """Process a flood that node ``i`` receives from node ``sender``.
+    """Process a frame with a publication that node ``i`` receives from node ``sender``.
 
-    The node records and delivers a new publication. Then it forwards the publication, or drops it because of its ttl or
-    by chance. A known publication is dropped as a duplicate.
+    The node records and delivers a new publication. Then it forwards the publication, or drops it if ``ttl`` is at most
+    1, or by chance with gossip. A known publication is dropped as a duplicate. ``message``: row of the publication in
+    ``core.messages``; ``broadcast`` has no effect.
     """
     if _remembers(state, i, message):
         twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)

@@ -39,7 +39,10 @@ class FloodingNode(Node):
         return sequence
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Record, deliver and forward a publication at its first reception; drop duplicates and malformed frames."""
+        """Record, deliver and forward a publication at its first reception; drop duplicates and malformed frames.
+
+        A publication with a ttl of at most 1 is not forwarded. ``broadcast`` has no effect.
+        """
         try:
             event_id, ttl = wire.decode_header(frame)
             if event_id in self._known.values:

@@ -5,5 +5,5 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 
 def hops_taken(first_ttl, ttl):
-    """Return the number of hops of a flood that was published with ``first_ttl`` and arrives with ``ttl``."""
+    """Return the number of hops that a flood has taken if it was sent with ``first_ttl`` and arrives with ``ttl``."""
     return first_ttl - ttl + 1

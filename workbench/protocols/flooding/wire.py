@@ -1,9 +1,8 @@
 """Encode and decode flooding's frame, which carries one publication.
 
-Layout (little-endian, packed)
-    type u8 (always 0x46, "F"), origin u32, sequence u32, ttl u16, AttNum u8: 12 bytes; then the attributes as
-    `attributes/wire.py` lays them out. Origin and ttl are wide: a flood may cover millions of nodes, and a grid of
-    them has thousands of hops.
+Layout
+    The table of fields in ``dissector.py`` describes it; docs/FRAMES.md shows it. Origin and ttl are wide: a flood may
+    cover millions of nodes, and a grid of them has thousands of hops.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -59,7 +58,7 @@ def decode(frame):
 
 
 def decode_body(frame):
-    """Return the attributes of a frame whose header is valid. Raises DecodeError if they are malformed."""
+    """Return the attributes of a frame whose header is valid. Raises DecodeError if the attributes are malformed."""
     return decode_readings(frame, HEADER_B, frame[HEADER_B - 1])
 
 

@@ -73,21 +73,25 @@ class Gossip(Protocol):
 
     @property
     def fast(self):
-        """Name of the module for the fast engine: flooding's if publications are sent whole, else gossip's own."""
+        """The name of the module for the fast engine: flooding's if publications are sent whole, else gossip's own."""
         return "workbench.protocols.flooding.fast" if self.pieces == 1 else "workbench.protocols.gossip.fast"
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Estimate the frames received on each arc: one for each reading, or five if readings are sent in pieces."""
+        """Estimate how many frames are received on each arc (directed link) of the network during a run.
+
+        The estimate is one for each of the ``readings``, or five if they are sent in pieces. The other arguments have
+        no effect.
+        """
         return readings if self.pieces == 1 else 5 * readings
 
     @classmethod
     def mote_modules(cls):
-        """Return the module names of both classes of nodes, GossipNode and PiecesGossipNode.
+        """Return the names of the modules that a mote needs: those of GossipNode and of PiecesGossipNode.
 
-        The setting ``pieces`` decides which class a mote uses.
+        The setting ``pieces`` decides which of the two classes the mote uses.
         """
         return (GossipNode.__module__, PiecesGossipNode.__module__)
 
     def kind_of_node(self):
-        """Return the class of nodes: GossipNode if publications are sent whole, PiecesGossipNode if sent in pieces."""
+        """Return the class of nodes: GossipNode if publications are sent whole, else PiecesGossipNode."""
         return GossipNode if self.pieces == 1 else PiecesGossipNode

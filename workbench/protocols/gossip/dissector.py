@@ -1,41 +1,50 @@
-"""The dissector of gossip's frames: floods, and pieces of an event."""
+"""The fields of gossip's frames: floods, and pieces of an event."""
 
-from workbench.errors import DecodeError
-from workbench.protocols.dissection import NODE, Cutter, Field, cut
-from workbench.protocols.flooding import dissector as flood
+from workbench.protocols.field_tables import (
+    EVENT_ID,
+    TTL_MEANING,
+    Check,
+    Message,
+    Number,
+    Octets,
+    Values,
+)
+from workbench.protocols.flooding import dissector as flooding
 from workbench.protocols.gossip import wire
 
-_MESSAGES = {**flood.MESSAGES, wire.TYPE: "piece"}
+
+def _bounds(values: Values) -> tuple[int, int]:
+    is_known = values["number"] < values["pieces"]
+    return wire.piece_bounds(values["length_B"], values["pieces"], values["number"]) if is_known else (0, 0)
 
 
-def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the fields of a frame in order, each with its byte range and its value as text."""
-    return cut(frame, _read)
+def _fault(values: Values) -> str:
+    begin, end = _bounds(values)
+    if begin < end:
+        return ""
+    return (
+        f"invalid piece: piece {values['number']} of {values['pieces']} in an event of {values['length_B']} bytes; "
+        "pieces are numbered from 0 and must not be empty"
+    )
 
 
-def _read(cutter: Cutter) -> None:
-    if cutter.type_of(_MESSAGES) == wire.TYPE:
-        _read_piece(cutter)
-    else:
-        flood.read(cutter)
+def _size_B(values: Values) -> int:
+    begin, end = _bounds(values)
+    return end - begin
 
 
-def _read_piece(cutter: Cutter) -> None:
-    with cutter.before_checksum():
-        *_, piece_count, number, length_B = cutter.numbers(
-            wire.HEADER,
-            ("type", "piece"),
-            ("origin", NODE),
-            ("sequence", "{}"),
-            ("ttl", "{} hops to live"),
-            ("pieces", "the event is cut into {}"),
-            ("number", "piece {}, counted from 0"),
-            ("event length", "{} bytes"),
-        )
-        begin, end = wire.piece_bounds(length_B, piece_count, number) if number < piece_count else (0, 0)
-        if begin == end:
-            raise DecodeError(
-                f"invalid piece: piece {number} of {piece_count} in an event of {length_B} bytes; "
-                "pieces count from 0 and must not be empty"
-            )
-        cutter.octets("piece", end - begin, lambda data: f"bytes {begin} to {end - 1} of the event")
+def _position_text(data: bytes, values: Values) -> str:
+    begin, end = _bounds(values)
+    return f"bytes {begin} to {end - 1} of the event"
+
+
+_PIECE = (
+    *EVENT_ID,
+    Number("ttl", "H", TTL_MEANING),
+    Number("pieces", "B", "the event is cut into {}"),
+    Number("number", "B", "piece {}, counted from 0"),
+    Number("length_B", "H", "{} bytes", "event length"),
+    Check(_fault),
+    Octets("data", _size_B, _position_text, "piece", "as many bytes of the event as the header determines"),
+)
+MESSAGES = {**flooding.MESSAGES, wire.TYPE: Message("piece", _PIECE, has_checksum=True)}

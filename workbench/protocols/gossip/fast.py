@@ -1,9 +1,9 @@
 """The fast engine's version of the node that gossips pieces (`workbench.protocols.gossip.pieces`).
 
-A message is a piece; each frame of it carries the ttl. Publications are numbered from 0 in the order of publishing.
-The state of a publication at a node is a row of ``pairs`` and two bit sets, 24 bytes or more. Until the node hears the
-publication, both take address space, but no memory. A node forgets a publication after it has received ``max_events``
-newer ones, as in `workbench.protocols.flooding.fast`.
+A message is a piece; each of its frames carries its own ttl. Publications are numbered from 0 in the order of
+publishing. The state of a publication at a node is a row of ``pairs`` and two bit sets, 24 bytes or more. Until the
+node hears the publication, these take address space, but no memory. A node forgets a publication after it has received
+``max_events`` newer ones, as in `workbench.protocols.flooding.fast`.
 """
 
 from __future__ import annotations
@@ -124,9 +124,10 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds on the numbers of trace rows, frames and messages that one call of a node adds.
+    """Return a `Needs` for each of three kinds of calls of a node: upper bounds on what one such call adds.
 
-    The three `Needs` apply to a call for a received broadcast, for a received unicast frame, and for any other event.
+    The kinds are the reception of a broadcast, the reception of a unicast frame, and any other call. A `Needs` bounds
+    the trace rows, the frames and the messages.
     """
     row_count = 3 + setup.work.most_subscriptions * setup.work.most_samples
     piece_count = int(_cuts(setup)["pieces"].max())
@@ -180,7 +181,7 @@ def _is_known(state, i, event):
 
 @compiled
 def _remember(state, i, event):
-    """Remember the publication with the number ``event`` at node ``i``, with an empty set of received pieces."""
+    """Make node ``i`` remember the publication with the number ``event``, with an empty set of received pieces."""
     state.nodes[i].taken += 1
     state.pairs[event, i].ordinal = state.nodes[i].taken
     _clear_bits(state.received, event, i)
@@ -188,9 +189,10 @@ def _remember(state, i, event):
 
 @compiled
 def _begin_reassembly(core, state, i, event, pieces, now):
-    """Begin to reassemble the publication with the number ``event`` at node ``i`` from its ``pieces`` pieces.
+    """Make node ``i`` begin to reassemble the publication with the number ``event`` from ``pieces`` pieces.
 
-    If the node reassembles ``max_partial`` publications already, evict the oldest.
+    If the node reassembles ``max_partial`` publications already, it first gives up the oldest, which is logged as
+    dropped with the reason EVICTED.
     """
     partial = state.nodes[i].partial
     if partial.count >= state.max_partial:
@@ -281,7 +283,8 @@ def publish(core, state, i, content, number, now):
 def receive(core, state, i, sender, message, ttl, broadcast, now):
     """Process a piece (a part of a publication) that node ``i`` receives from node ``sender``.
 
-    A duplicate is dropped. A new piece is stored and forwarded with the node's forwarding probability.
+    A duplicate is dropped. A new piece is stored. Then it is forwarded with the probability ``forwarding_probability``,
+    unless ``ttl`` is at most 1. ``message``: row of the piece in ``core.messages``; ``broadcast`` has no effect.
     """
     peer = core.addresses[sender]
     event = state.message_pieces[message].event

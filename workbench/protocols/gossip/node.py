@@ -20,7 +20,8 @@ class GossipNode(flooding.FloodingNode):
     def receive(self, frame, previous_hop, now, broadcast=True):
         """Record and deliver a new publication, and forward it with ``forwarding_probability``.
 
-        Drop duplicates and malformed frames.
+        A publication with a ttl of at most 1 is not forwarded. Duplicates and malformed frames are dropped.
+        ``broadcast`` has no effect.
         """
         try:
             event_id, ttl = wire.decode_header(frame)

@@ -1,16 +1,16 @@
 """The node that gossips pieces: a publication is sent in several frames, and nodes forward each piece by chance.
 
 Theory of operation
-    A publisher splits its publication into pieces and broadcasts each. A node forwards each piece that it hears for
-    the first time with a probability, as gossip does with whole publications. When it has all pieces, it holds the
+    A publisher splits its publication into pieces and broadcasts each. A node forwards each piece that it hears for the
+    first time with a probability, as gossip does with whole publications. When a node has all pieces, it holds the
     publication and delivers it to its own matching subscriptions. A node that misses a single piece lacks the whole
     publication. So fewer nodes hold a publication than if it is sent whole with the same number of bytes. This node is
     the baseline for network coding, where any packet can replace a lost packet.
 
 Limits
-    A node reassembles ``max_partial`` publications at a time. For a further publication it evicts the oldest, and does
-    not reassemble that one again while it remembers its id. A node remembers the ids and received pieces of
-    ``max_events`` publications.
+    A node reassembles ``max_partial`` publications at a time. For a further publication it gives up the oldest. It does
+    not begin to reassemble that publication again as long as it remembers the id. A node remembers the ids of the last
+    ``max_events`` publications, and which of their pieces it has received.
 
 Reference
     See `workbench.protocols.gossip`.
@@ -28,7 +28,7 @@ from workbench.protocols.gossip import wire
 
 
 class Partial:
-    """An incomplete publication: the pieces received so far, and the largest number of hops that any of them took."""
+    """An incomplete publication at a node: the pieces received so far, and the most hops that any of them took."""
 
     def __init__(self, piece):
         self.header = piece.pieces, piece.length_B
@@ -38,7 +38,7 @@ class Partial:
 
 
 class PiecesGossipNode(FloodingNode):
-    """A gossip node that splits each publication into pieces and forwards pieces, each with a probability."""
+    """A gossip node that sends a publication in pieces, and forwards each received piece with a probability."""
 
     describe = staticmethod(wire.describe)
 
@@ -70,7 +70,10 @@ class PiecesGossipNode(FloodingNode):
         return number
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Store a new piece, and forward it with ``forwarding_probability``; drop duplicates and malformed frames."""
+        """Store a new piece, and forward it with ``forwarding_probability``; drop duplicates and malformed frames.
+
+        A piece with a ttl of at most 1 is not forwarded. ``broadcast`` has no effect.
+        """
         try:
             piece = wire.decode(frame)
             if self._is_duplicate(piece):
@@ -92,7 +95,8 @@ class PiecesGossipNode(FloodingNode):
     def _is_duplicate(self, piece):
         """Return whether the node has received this piece before.
 
-        Raises DecodeError if earlier pieces of the event state another number of pieces or another event length.
+        Raises DecodeError if ``piece`` differs from earlier pieces of its event in the number of pieces or in the
+        event's length.
         """
         event_id = (piece.origin, piece.sequence)
         header = piece.pieces, piece.length_B

@@ -1,9 +1,8 @@
 """Encode and decode gossip's frame for one piece of an event that is sent in several frames.
 
-Layout (little-endian, packed)
-    type u8 (always 0x50, "P"), origin u32, sequence u32, ttl u16, pieces u8, number u8, event length in bytes u16, the
-    piece's bytes, CRC-32 u32: 19 bytes and the piece. An event is split into pieces as bytes
-    (attributes/event_bytes.py).
+Layout
+    The table of fields in ``dissector.py`` describes it; docs/FRAMES.md shows it. An event is split into pieces as
+    bytes (attributes/event_bytes.py).
 
     The header determines the length of the piece; a frame with another length is refused. So an event can be
     assembled from pieces with the same id, number of pieces and event length. All pieces have the same length except
@@ -36,13 +35,19 @@ _TTL_AT = 9
 
 
 def number_of_pieces(length_B, wanted):
-    """Return the number of pieces of an event of ``length_B`` bytes: ``wanted``, or fewer so that none is empty."""
+    """Return the number of pieces into which an event of ``length_B`` bytes is split: at most ``wanted``.
+
+    It is less if otherwise a piece would be empty.
+    """
     size_B = -(-length_B // wanted)
     return -(-length_B // size_B)
 
 
 def piece_bounds(length_B, pieces, number):
-    """Return the byte range [begin, end) of piece ``number`` (from 0) in an event of ``length_B`` bytes."""
+    """Return (begin, end): piece ``number`` (0, 1, ...) of an event consists of the event's bytes [begin, end).
+
+    ``length_B``: the event's length in bytes; ``pieces``: the number of its pieces.
+    """
     size_B = -(-length_B // pieces)
     return min(number * size_B, length_B), min((number + 1) * size_B, length_B)
 
@@ -79,7 +84,7 @@ def decode(frame):
     piece_begin, piece_end = piece_bounds(length_B, piece_count, piece_number) if piece_number < piece_count else (0, 0)
     if piece_begin >= piece_end:
         raise DecodeError(
-            "invalid piece: piece %d of %d in an event of %d bytes; pieces count from 0 and must not be empty"
+            "invalid piece: piece %d of %d in an event of %d bytes; pieces are numbered from 0 and must not be empty"
             % (piece_number, piece_count, length_B)
         )
     if data_end - _HEADER_B != piece_end - piece_begin:

@@ -5,16 +5,17 @@ Theory of operation
     *key*, a string of bits that begins with its parent's key. A node stores its *zone*: the strings of ``key_bits``
     bits that begin with its own key, but not with a child's. So the zones of a tree's nodes partition the key space.
 
-    The values of the ``dimensions`` are mapped to such strings: a *query* (a subscription) to a box of strings, an
-    *event* (a publication) to one string. In every tree a query is routed to the nodes whose zones overlap its box, and
-    stored there. An event is routed to the node of a tree whose zone holds its string: the *rendezvous node*. That
-    node matches the event with its stored queries, and sends a *notification* on the query's reverse path, or to the
-    sink's key.
+    The values of the ``dimensions`` are mapped to such strings: a *query* (a subscription) to a set of strings, its
+    *box*; an *event* (a publication) to one string. In every tree a query is routed to the nodes whose zones contain
+    strings of its box, and stored there. An event is routed to the node of a tree whose zone holds its string: the
+    *rendezvous node*. That node matches the event with its stored queries, and sends a *notification* on the query's
+    reverse path, or to the sink's key.
 
 Messages (protocols/tinymq/wire.py)
     info            broadcast: the sender's position in the overlay, distances to the roots, some neighbors it hears
     join, grant     a join to the chosen parent, and its answer, a grant with a key
-    query, event    towards a tree, then by key: the region that the message has not reached yet, attributes
+    query, event    to the nearest node of a tree, and there by key: attributes, and the *region*, the set of strings
+                    that the message has still to reach
     notification    to the sink: event
     probe           to a neighbor that has been silent for long: requests an ack
     ack             for each unicast message that requests one, unless the receiver lacks the role in the tree that the
@@ -30,7 +31,8 @@ Where to find each rule
     when a silent neighbor is probed           `rules.is_in_doubt`
     which links work both ways                 `Overlay.take_info`, `Overlay.note_answer`
     which neighbors an info names              `Overlay.choose_named`; `rules.most_named`, `rules.remaining_namings`
-    which messages a node does not accept      `routing.is_misdirected`; their senders: `routing.is_still_next_hop`
+    which messages a node does not accept      `routing.is_misdirected`
+    whether their sender keeps the next hop    `routing.is_still_next_hop`
     how many frames a node sends at once       `rules.most_frames`, `rules.MOST_IN_FLIGHT`, `rules.PACE_US`
     which messages a full node refuses         `rules.has_room_to_forward`
     how long an unanswered join is not repeated `rules.join_pause_us`
@@ -45,8 +47,9 @@ Where to find each rule
     when stored queries move to other nodes    `rendezvous.Rendezvous.child_added`, `Rendezvous.key_changed`
 
     Nodes and their fast twin (`fast/`, the fast engine's version of a node) call the same functions of `rules.py`. The
-    twin's other code, over arrays, is in files of the same names, with two exceptions: `zones.py` is `fast/keys.py`,
-    and the class `Position` is `fast/positions.py`.
+    twin's other code, over arrays, is in files of the same names, with these exceptions: `zones.py` and `mapping.py`
+    are `fast/keys.py`, `rendezvous.py` is part of `fast/node.py`, the class `Position` is `fast/positions.py`, and
+    `fast/messages.py` replaces `wire.py`.
 
 Limits
     -   The stored queries of a node that dies are missing until the sinks send them again (``refresh_s``).
@@ -61,8 +64,8 @@ Limits
         With acks of TinyMQ's own it refuses events and notifications earlier, so that a burst waits at its senders.
         With a radio whose reports replace acks, senders are not slowed down in this way.
     -   All nodes need the same settings.
-    -   Links that work one way only are not used. A link that stops working one way is noticed when a frame over it is
-        not acknowledged, ``retries`` times.
+    -   Links that work one way only are not used. A link that stops working one way is noticed when frames over it
+        are no longer acknowledged.
     -   With ``info_s=0`` the overlay is built once and not repaired, and each link is assumed to work both ways.
     -   Where the channel is nearly saturated, messages wait in their nodes for seconds: readings are late, not lost.
     -   The neighbors of a node that sends but does not receive repeat their joins to it after 1, 2, 4, up to 64 epochs.
@@ -76,7 +79,8 @@ Limits
         event whose rendezvous node gets another key. It is routed by the new state, and does not circle.
 
 Differs from the original in
-    C1   Z is the universe of node X, the k-bit strings that begin with its key; its zone is the part that X stores.
+    C1   the paper's set Z of a node is its universe: the k-bit strings that begin with its key. Its zone is the part
+         of Z that the node stores.
     C2   a query is split: each part is routed on its own and reaches one node, so no part is lost or stored twice. The
          region in a message replaces the paper's test "this node has had the query already".
     C3   a shortcut leads to a neighbor of the same tree whose key is a prefix of the target and longer than the
@@ -84,7 +88,8 @@ Differs from the original in
     C4   the parent gives the key, the shortest one that is free: children that choose for themselves may choose alike.
     C5   the root's key is the empty string; a zone has its node's own key.
     C6   a node whose key is longer than ``key_bits`` only relays.
-    C7   h(v) = floor((v - lo) / (hi - lo) * 2^l), clamped.
+    C7   a value v of a dimension from lo to hi, with cells of l bits, lies in the cell
+         floor((v - lo) / (hi - lo) * 2^l). A value outside of the range gets the nearest cell.
     C8   a query covers every cell that it touches; the exact match is made at the rendezvous node, and at the sink.
     C9   ``publish="own"`` sends an event to the publisher's own tree alone. The event meets all queries there,
          because queries are sent to all trees.
@@ -95,20 +100,21 @@ Differs from the original in
          part of the stored queries; when a node's key changes, its stored queries are routed anew.
     C12  events are not stored.
     --   a neighbor's distances, and shortcuts to it, count once the neighbor is known to hear this node: by a unicast
-         frame from it, or by an info from it that names this node. An info names neighbors that are not known to hear
-         its sender, and, in three infos, neighbors that have named the sender: at most 16 after a change, else 4, of 4
+         frame from it, or by an info from it that names this node. A node's infos name each neighbor until it is
+         known to hear the node. When a neighbor's info names the node, the node's next three infos name this neighbor
+         in return, unless it was named lately. An info has at most 16 such names after a change, otherwise 4, of 4
          bytes each. Once all neighbors know of each other, infos name none. A frame to test each link would cost two
          frames a link.
-    --   a message within a tree has a bit in its type for the role in which it addresses the receiver. A receiver
-         without that role does not take it. A child that claims another parent is removed at once, unless its grant is
-         pending.
+    --   within a tree, a bit of a message's type states the role that the sender assumes of the receiver: its parent,
+         or a node whose key is a prefix of the target. A receiver without that role does not process the message. A
+         child whose info names another parent is removed at once, unless its grant is pending.
     --   a parent, child or next hop that is silent for half of ``lost_after`` is probed: infos are lost on poor links,
          and a neighbor that counts as lost by mistake costs its subtree all keys.
     --   if a node's radio reports acknowledgements, its frames request no ack. The radio has one frame at a time, and
          the next one follows the report. Own acks would be half of all frames, and frames that still wait in a busy
-         radio would be repeated. With ``acks="own"``, or without such a radio, the next line applies.
-    --   a node sends at most eight frames in response to an input (such as a received frame). The remaining frames
-         follow every 20 ms.
+         radio would be repeated.
+    --   with ``acks="own"``, or a radio without acknowledgements, a node sends at most eight frames in response to an
+         input, such as a received frame. The remaining frames wait for acknowledgements, or 20 ms.
     --   a rendezvous node sends one notification for each sink and event. The sink matches it with all of its
          subscriptions. It delivers an event once, though with ``publish="all"``, as in the paper, every tree sends a
          notification.
@@ -156,15 +162,24 @@ PARAMETERS = (
         "all: every tree, as in the paper; own: one tree, which costs a fraction and shares the load (C9)",
     ),
     Parameter("shortcuts", True, None, None, "", "as in the paper, without those that lead into circles (C3)"),
-    Parameter("literal", False, None, None, "", "the published algorithms lose queries and send events in circles"),
-    Parameter("info_s", 10.0, 0.0, 3600.0, "s", "an epoch; a repair takes several; 0: the overlay is not repaired"),
+    Parameter(
+        "literal",
+        False,
+        None,
+        None,
+        "",
+        "whether the published algorithms are used, which lose queries and circle events",
+    ),
+    Parameter(
+        "info_s", 10.0, 0.0, 3600.0, "s", "length of an epoch; a repair takes several; 0: the overlay is not repaired"
+    ),
     Parameter(
         "lost_after",
         4.0,
         2.0,
         1000.0,
         "of info_s",
-        "at 20 % loss a live neighbor seems lost once in 600; near 2 even in an idle network",
+        "a neighbor silent for so long is lost; at 20 % loss one live neighbor in 600 is; near 2, more",
     ),
     Parameter(
         "gather_ms",
@@ -172,10 +187,15 @@ PARAMETERS = (
         0.0,
         60000.0,
         "ms",
-        "some frames' airtime; an info that waits so long announces several changes",
+        "an info waits so long after a change, and announces several; some frames' airtime",
     ),
     Parameter(
-        "settle_s", 0.5, 0.0, 3600.0, "s", "from a new key or tree to the next queries; by then the overlay has settled"
+        "settle_s",
+        0.5,
+        0.0,
+        3600.0,
+        "s",
+        "from a new key or tree until queries are sent again; the overlay settles meanwhile",
     ),
     Parameter("refresh_s", 30.0, 0.0, 65534.0, "s", "diffusion3's interest refresh; 0: queries are sent once"),
     Parameter("lease_s", 150.0, 1.0, 65534.0, "s", "diffusion3's: five refreshes may be lost"),
@@ -219,7 +239,7 @@ PRESETS = {
 
 
 class TinyMQ(Protocol):
-    """The protocol TinyMQ, such as ``TinyMQ(roots=(6, 9), dimensions=("TEMP 0 50", "HUMIDITY"), key_bits=8)``."""
+    """TinyMQ with its parameters: ``TinyMQ(roots=(6, 9), dimensions=("TEMP 0 50", "HUMIDITY"), key_bits=8)``."""
 
     node = TinyMQNode
     parameters = PARAMETERS
@@ -240,7 +260,7 @@ class TinyMQ(Protocol):
     is_literal = False  # whether queries and events are routed as published
 
     def __new__(cls, *unnamed, **settings):
-        """Create a TinyMQ; with ``literal=True`` a `PrintedTinyMQ`, whose algorithms are the published ones."""
+        """Return a new TinyMQ, or with ``literal=True`` a `PrintedTinyMQ`, which routes as published in the paper."""
         if cls is TinyMQ and settings.get("literal") is True:
             cls = PrintedTinyMQ
         return Protocol.__new__(cls, *unnamed)
@@ -272,15 +292,15 @@ class TinyMQ(Protocol):
                 )
 
     def named_nodes(self):
-        """Return {"roots": the roots}; each root must be a node of the network, or its tree does not grow."""
+        """Return {"roots": addresses of the roots}. A scenario raises an error if its network lacks one of them."""
         return {"roots": self.roots}
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Estimate how many frames a link of the network delivers in one direction during a run.
+        """Estimate how many frames are received on each arc (directed link) of the network during a run.
 
-        The estimate is one frame for each reading and each subscription, plus the status broadcasts of each interval
-        ``info_s``. Building the trees counts as one further interval. ``readings``, ``subscriptions``: their numbers in
-        the whole run.
+        The estimate is one frame for each reading and each subscription, plus the infos (status broadcasts) of each
+        interval ``info_s`` and of the time in which the trees are built. ``readings``, ``subscriptions``: their numbers
+        in the whole run; ``duration_s``: the length of the run.
         """
         trees = len(self.roots)
         infos_per_epoch = 60 * trees if self.node.every_tree else 20 + 5 * trees
@@ -288,10 +308,10 @@ class TinyMQ(Protocol):
         return readings + epoch_count * infos_per_epoch + subscriptions
 
     def on_a_mote(self, address=None):
-        """Return {name: plain value}, the settings for a mote; they do not depend on ``address``.
+        """Return the settings for a mote as {name: plain value}; ``address`` has no effect, as all motes get the same.
 
-        "spans" has the dimensions as (number of the key, lowest value, highest value), because a mote does not know
-        the names of keys.
+        The entry "spans" lists each dimension as (number of its key, lowest value, highest value), because a mote does
+        not know the names of keys.
         """
         plain_settings = Protocol.on_a_mote(self, address)
         plain_settings["spans"] = self.spans
@@ -299,7 +319,11 @@ class TinyMQ(Protocol):
 
 
 class PrintedTinyMQ(TinyMQ):
-    """TinyMQ with its paper's algorithms 3.1 and 3.2 as published, equal to ``TinyMQ(literal=True)``."""
+    """TinyMQ with its paper's algorithms 3.1 and 3.2 as published; ``literal`` is always True.
+
+    It is equal to ``TinyMQ(literal=True)``. Numbers such as C3 in the descriptions of the parameters refer to the list
+    of differences from the paper in the docstring of `workbench.protocols.tinymq`.
+    """
 
     node = TinyMQNodeAsPublished
     why_not_fast = "algorithms 3.1 and 3.2 as published are meant for small networks, so they have no fast version"

@@ -9,12 +9,14 @@ Theory of operation
 The published algorithms
     Z is the set of strings that begin with the node's key.
 
-    3.1, query     A node that has already had this query stops. If part of the query lies outside of Z, then for each
-                   string of that part the whole query goes to the neighbor with the longest common prefix, if that is
-                   longer than the parent's, and else to the parent. *Else*, if the query overlaps Z, the node stores
-                   it if a string of the query is in its zone, and sends the whole query to all children.
-    3.2, event     As 3.1 for the one string of the event, until the key is a prefix of that string. Then the event goes
-                   down to the child whose key is a prefix too. A node without such a child matches the event.
+    3.1, query     A node that has already had this query stops. If strings of the query lie outside of Z, the node
+                   chooses a next hop for each of these strings: the neighbor whose key has the longest common prefix
+                   with the string, if this prefix is longer than the parent's, and the parent otherwise. Each next hop
+                   gets the whole query. *Else*, the node stores the query if a string of the query is in its zone, and
+                   sends the whole query to all children.
+    3.2, event     As 3.1 for the one string of the event, until the event reaches a node whose key is a prefix of that
+                   string. Then the event goes down to the child whose key is a prefix too. A node without such a child
+                   matches the event.
 
     So a node that sends a query out of Z does not store it, because of the *else*. A node that receives the query on a
     second path ignores it. And two neighbors may send an event to each other for ever, because each has the longest
@@ -46,7 +48,7 @@ WIDEST_KEY_SPACE = 16
 
 
 class RendezvousAsPublished(Rendezvous):
-    """A rendezvous component that hands no queries over: the published algorithms would drop them as duplicates."""
+    """A `Rendezvous` that never hands stored queries over: the receivers would drop them as duplicates."""
 
     def child_added(self, position, child, child_universe, now):
         """Do nothing: the published algorithms send no stored queries to a new child."""
@@ -56,18 +58,21 @@ class RendezvousAsPublished(Rendezvous):
 
 
 class OverlayAsPublished(Overlay):
-    """An overlay that assumes that links work both ways, and keeps a child while a frame to that child is pending."""
+    """TinyMQ's overlay without its tests of links: all links are assumed to work both ways, and no probes are sent.
+
+    A child that names another parent is not removed while a frame to the child waits to be sent or answered.
+    """
 
     def is_two_way(self, known):
         """Return True: the published algorithms assume that the link to each neighbor works both ways."""
         return True
 
     def has_no_key_yet(self, position, child):
-        """Return whether any frame to a child is pending. The frame may be the grant that brings the child its key."""
+        """Return whether any frame to a child is pending: it may be the grant, without which the child has no key."""
         return self.unicast.is_waiting_for(child)
 
     def choose_named(self, now):
-        """Return (): infos (status broadcasts) do not list the neighbors that this node hears."""
+        """Return (): in the published algorithms, an info (status broadcast) does not list neighbors."""
         return ()
 
     def probe_silent(self, now):
@@ -75,7 +80,7 @@ class OverlayAsPublished(Overlay):
 
 
 class TinyMQNodeAsPublished(TinyMQNode):
-    """A node that drops queries as "duplicate" and events as "loop" when they come back."""
+    """A node that routes as published; it drops a query ("duplicate") or an event ("loop") that comes back to it."""
 
     def __init__(self, address, settings, random):
         TinyMQNode.__init__(self, address, settings, random)
@@ -84,7 +89,7 @@ class TinyMQNodeAsPublished(TinyMQNode):
         self._routed_events = RecentIds(settings.max_known)  # (tree, publisher, sequence) of the events routed here
 
     def take_routed(self, message, previous_hop, now):
-        """Route a query or an event on its first arrival, and drop it on later ones; route every notification."""
+        """Route a message; drop a query ("duplicate") or an event ("loop") that this node has routed before."""
         if isinstance(message, wire.Query) and not self.must_wait(message) and self.queries.has_seen(message):
             self.drop_message(message, previous_hop, "duplicate")
         elif (
@@ -97,11 +102,14 @@ class TinyMQNodeAsPublished(TinyMQNode):
             self.route(message, previous_hop, now)
 
     def direction_to(self, position, neighbor):
-        """Return OPEN, the direction of messages that a receiver accepts in any role (parent, child or neighbor)."""
+        """Return OPEN: a receiver accepts the message in any role (parent, child or neighbor)."""
         return wire.OPEN
 
     def split(self, position, message):
-        """Return [(next hop, region)] of a query or an event; each next hop gets the message's whole region."""
+        """Return [(next hop, region)] for a query or an event: each next hop gets the message's whole region.
+
+        ``position``: this node's position in the message's tree. The next hop `NOBODY` stands for this node.
+        """
         box = self.box(message)
         if isinstance(message, wire.Query):
             next_hops = query_hops(self.overlay, position, box, self.mapping)
@@ -116,12 +124,12 @@ def _event_id(event):
 
 
 def query_hops(overlay, position, box, mapping):
-    """Return a sorted list of the neighbors to which a node sends a query.
+    """Return a sorted list of the neighbors to which a node sends a query, by algorithm 3.1 of TinyMQ's paper.
 
-    The list also contains `NOBODY` if the node itself stores the query. This is algorithm 3.1 of TinyMQ's paper (see
-    the module's docstring).
-    ``position``: this node's position in the tree; ``box``: the query's range of cells in each dimension; ``mapping``:
-    the `Mapping` from boxes to strings.
+    The list also contains `NOBODY` if the node itself stores the query. The module's docstring describes the algorithm.
+
+    ``overlay``, ``position``: this node's `Overlay` and its position in the tree; ``box``: the query's range of cells
+    in each dimension; ``mapping``: the `Mapping` from boxes to strings.
     """
     own_universe = universe(position.key, mapping.key_bits)
     strings = mapping.cells(box)
@@ -141,11 +149,12 @@ def query_hops(overlay, position, box, mapping):
 
 
 def event_hop(overlay, position, string, mapping):
-    """Return the neighbor to which a node sends an event, or `NOBODY` if this node matches the event.
+    """Return the neighbor to which a node sends an event, or `NOBODY` if the node itself matches the event.
 
-    This is algorithm 3.2 of TinyMQ's paper (see the module's docstring).
-    ``position``: this node's position in the tree; ``string``: the event's string in the key space, as an integer;
-    ``mapping``: the `Mapping` that produced the string.
+    This is algorithm 3.2 of TinyMQ's paper, which the module's docstring describes.
+
+    ``overlay``, ``position``: this node's `Overlay` and its position in the tree; ``string``: the event's string in the
+    key space, as an integer; ``mapping``: the `Mapping` that produced the string.
     """
     target_bits = wire.bits(string, mapping.key_bits)
     if not target_bits.startswith(position.key):

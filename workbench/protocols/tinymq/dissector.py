@@ -1,145 +1,33 @@
-"""The dissector of frames of TinyMQ, PUB-2-SUB+ and TinyMQ as published; all three have the same frame formats."""
+"""The fields of the frames of TinyMQ, PUB-2-SUB+ and TinyMQ as published; all three have the same frame formats."""
 
-from collections.abc import Callable
-
-from workbench.errors import DecodeError
-from workbench.protocols.dissection import NODE, Cutter, Field, Meaning, cut, refused
+from workbench.protocols.dissection import NODE, refused
+from workbench.protocols.field_tables import (
+    CONSTRAINTS,
+    EVENT_ID,
+    READINGS,
+    Check,
+    Group,
+    Message,
+    Number,
+    Octets,
+    Part,
+    Repeat,
+    Values,
+    When,
+)
 from workbench.protocols.tinymq import wire
 
 _MOST_BITS = 64  # most bits of a key that its text shows
-_DIRECTIONS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
-# The first byte of a frame -> a text that describes its type.
-_TYPES = {wire.INFO: "info", wire.ACK: "ack", wire.REFUSAL: "refusal"} | {
-    byte: wire.NAMES[kind] + _DIRECTIONS[direction] + ("" if wire.wants_ack(bytes((byte,))) else ", no ack wanted")
-    for byte, (kind, direction) in wire.KINDS.items()
-}
-_NUMBERS = {wire.ACK: "number acknowledged", wire.REFUSAL: "number refused"}
-_TREE: tuple[str, Meaning] = ("tree", "{}")
-_SEQUENCE: tuple[str, Meaning] = ("sequence", "{}")
+
+# Keys and regions
 
 
-def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the decoded fields of a frame, each with its bytes; ``broadcast`` has no effect."""
-    return cut(frame, _read)
+def _bits_B(values: Values) -> int:
+    return (values["length"] + 7) // 8
 
 
-def _read(cutter: Cutter) -> None:
-    byte = cutter.type_of(_TYPES)
-    kind, _ = wire.KINDS.get(byte, (byte, wire.OPEN))
-    cutter.number("type", "<B", _TYPES[byte])
-    if kind != wire.INFO:
-        cutter.number(_NUMBERS.get(kind, "number"), "<H", "{} at its sender")
-    _BODIES[kind](cutter)
-
-
-def _read_info(cutter: Cutter) -> None:
-    for index in range(cutter.number("number of positions", "<B")):
-        with cutter.group(f"position {index + 1}") as group:
-            tree, _, parent = cutter.numbers(wire.POSITION_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _format_parent))
-            group.text = f"in tree {tree}, parent: {_format_parent(parent)}, key: {_read_key(cutter, 'key')}"
-    for index in range(cutter.number("number of distances", "<B")):
-        with cutter.group(f"distance {index + 1}") as group:
-            tree, _, hops = cutter.numbers(wire.DISTANCE_LAYOUT, _TREE, ("epoch", "{}"), ("hops", "{}"))
-            group.text = f"{hops} hops to the root of tree {tree}"
-    if cutter.at < cutter.end:
-        _read_heard(cutter)
-
-
-def _read_heard(cutter: Cutter) -> None:
-    neighbor_count = cutter.number("number of neighbors heard", "<B")
-    if not neighbor_count:
-        raise DecodeError("the info has a list of 0 neighbors; without neighbors the list must be absent")
-    for index in range(neighbor_count):
-        cutter.number(f"neighbor {index + 1}", "<I", NODE)
-
-
-def _format_parent(address: int) -> str:
-    return "none, a root" if address == wire.U32 else NODE.format(address)
-
-
-def _read_nothing(cutter: Cutter) -> None:
-    """Do nothing: the body of an ack, a refusal or a probe is empty."""
-
-
-def _read_join(cutter: Cutter) -> None:
-    cutter.number("tree", "<B")
-
-
-def _read_grant(cutter: Cutter) -> None:
-    cutter.numbers(wire.GRANT_LAYOUT, _TREE, ("epoch", "{}"))
-    _read_key(cutter, "key")
-
-
-def _read_query(cutter: Cutter) -> None:
-    cutter.numbers(
-        wire.QUERY_LAYOUT,
-        _TREE,
-        ("sink", NODE),
-        ("query", "{}"),
-        ("round", "{}"),
-        ("lease", _format_lease),
-        ("hops", "{}"),
-        ("sink's tree", "{}"),
-    )
-    _read_key(cutter, "sink's key")
-    _read_region(cutter)
-    cutter.attributes(cutter.number("number of attributes", "<B"))
-
-
-def _format_lease(seconds: int) -> str:
-    return {0: "0 s: the query ends", wire.LEASE_FOREVER_S: "never ends"}.get(seconds, f"{seconds} s")
-
-
-def _read_event(cutter: Cutter) -> None:
-    cutter.numbers(wire.EVENT_LAYOUT, _TREE, ("publisher", NODE), _SEQUENCE, ("hops", "{}"))
-    _read_region(cutter)
-    cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
-
-
-def _read_notification(cutter: Cutter) -> None:
-    cutter.numbers(
-        wire.NOTIFICATION_LAYOUT,
-        _TREE,
-        ("sink", NODE),
-        ("query", "{}"),
-        ("by key", _format_by_key),
-        ("publisher", NODE),
-        _SEQUENCE,
-        ("hops", "{}"),
-        ("sink's tree", "{}"),
-    )
-    _read_key(cutter, "sink's key")
-    cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
-
-
-def _format_by_key(flag: int) -> str:
-    texts = ("0: on the reverse path of the query", "1: to the sink's key")
-    return texts[flag] if flag < len(texts) else refused(f"{flag}", "it must be 0 or 1")
-
-
-_BODIES: dict[int, Callable[[Cutter], None]] = {
-    wire.INFO: _read_info,
-    wire.ACK: _read_nothing,
-    wire.REFUSAL: _read_nothing,
-    wire.JOIN: _read_join,
-    wire.GRANT: _read_grant,
-    wire.QUERY: _read_query,
-    wire.EVENT: _read_event,
-    wire.NOTIFICATION: _read_notification,
-    wire.PROBE: _read_nothing,
-}
-
-
-def _read_key(cutter: Cutter, name: str) -> str:
-    """Read a key and return its bits as a text; ``name``: the name of the decoded field."""
-    with cutter.group(name) as group:
-        length = cutter.number("length", "<H", "{} bits")
-        data = cutter.octets("bits", (length + 7) // 8, lambda data: _format_bits(data, length))
-        group.text = _format_bits(data, length)
-    return group.text
-
-
-def _format_bits(data: bytes, length: int) -> str:
+def _format_bits(data: bytes, values: Values) -> str:
+    length = values["length"]
     if not length:
         return "no bits, a root's"
     # Convert only the bytes that are shown: the conversion takes quadratic time.
@@ -150,27 +38,145 @@ def _format_bits(data: bytes, length: int) -> str:
     return bits_text if is_padded else refused(bits_text, "the padding bits after it are not zero")
 
 
-def _read_region(cutter: Cutter) -> None:
-    with cutter.group("region") as group:
-        key_bits = cutter.number("key space", "<B", "strings of {} bits")
-        interval_count = cutter.number("number of intervals", "<B")
-        if not 1 <= key_bits <= wire.WIDEST_KEY_SPACE or not interval_count:
-            raise DecodeError(
-                f"invalid region: {interval_count} intervals of {key_bits}-bit strings; "
-                f"allowed: 1 or more intervals, of 1 to {wire.WIDEST_KEY_SPACE} bits"
-            )
-        intervals = [_read_interval(cutter, f"interval {index + 1}", key_bits) for index in range(interval_count)]
-        group.text = ", ".join(f"{low} to {high}" for low, high in intervals)
-        if not wire.ascends(intervals, key_bits):
-            group.text = refused(group.text, f"the intervals are not disjoint and ascending within {key_bits} bits")
+def _key_text(key: Values) -> str:
+    return _format_bits(key["bits"], key)
 
 
-def _read_interval(cutter: Cutter, name: str, key_bits: int) -> tuple[int, int]:
-    size_B = (key_bits + 7) // 8
-    with cutter.group(name) as group:
-        low, high = (
-            int.from_bytes(cutter.octets(end_name, size_B, lambda data: str(int.from_bytes(data, "big"))), "big")
-            for end_name in ("lowest", "highest")
-        )
-        group.text = f"{low} to {high}"
-    return low, high
+_KEY_NOTE = "the first bit highest, padded with zeros to whole bytes"
+_KEY = (Number("length", "H", "{} bits"), Octets("bits", _bits_B, _format_bits, note=_KEY_NOTE))
+
+
+def _region_fault(values: Values) -> str:
+    key_bits, interval_count = values["key_bits"], values["interval_count"]
+    if 1 <= key_bits <= wire.WIDEST_KEY_SPACE and interval_count:
+        return ""
+    return (
+        f"invalid region: {interval_count} intervals of {key_bits}-bit strings; "
+        f"allowed: 1 or more intervals, of 1 to {wire.WIDEST_KEY_SPACE} bits"
+    )
+
+
+def _end_B(interval: Values) -> int:
+    return (interval["key_bits"] + 7) // 8
+
+
+def _end_text(data: bytes, interval: Values) -> str:
+    return str(int.from_bytes(data, "big"))
+
+
+def _ends(interval: Values) -> tuple[int, int]:
+    return int.from_bytes(interval["lowest"], "big"), int.from_bytes(interval["highest"], "big")
+
+
+def _interval_text(interval: Values) -> str:
+    low, high = _ends(interval)
+    return f"{low} to {high}"
+
+
+def _region_text(region: Values) -> str:
+    text = ", ".join([_interval_text(interval) for interval in region["intervals"]])
+    if wire.ascends([_ends(interval) for interval in region["intervals"]], region["key_bits"]):
+        return text
+    return refused(text, f"the intervals are not disjoint and ascending within {region['key_bits']} bits")
+
+
+_END_NOTE = "big-endian, in whole bytes"
+_INTERVAL = (
+    Octets("lowest", _end_B, _end_text, note=_END_NOTE),
+    Octets("highest", _end_B, _end_text, note=_END_NOTE),
+)
+_REGION = Group(
+    "region",
+    (
+        Number("key_bits", "B", "strings of {} bits", "key space"),
+        Number("interval_count", "B", label="number of intervals"),
+        Check(_region_fault),
+        Repeat("intervals", "interval_count", Group("interval", _INTERVAL, _interval_text, inherited=("key_bits",))),
+    ),
+    _region_text,
+)
+
+
+# Infos
+
+
+def _parent_text(address: int, values: Values) -> str:
+    return "none, a root" if address == wire.U32 else NODE.format(address)
+
+
+def _position_text(position: Values) -> str:
+    parent = _parent_text(position["parent"], position)
+    return f"in tree {position['tree']}, parent: {parent}, key: {_key_text(position['key'])}"
+
+
+def _distance_text(distance: Values) -> str:
+    return f"{distance['hops']} hops to the root of tree {distance['tree']}"
+
+
+def _heard_fault(values: Values) -> str:
+    if values["heard_count"]:
+        return ""
+    return "the info has a list of 0 neighbors; without neighbors the list must be absent"
+
+
+_TREE, _EPOCH, _HOPS = Number("tree", "B"), Number("epoch", "I"), Number("hops", "H")
+_POSITION = (_TREE, _EPOCH, Number("parent", "I", _parent_text), Group("key", _KEY, _key_text))
+_HEARD = (
+    Number("heard_count", "B", label="number of neighbors heard"),
+    Check(_heard_fault),
+    Repeat("heard", "heard_count", Number("neighbor", "I", NODE)),
+)
+_INFO = (
+    Number("position_count", "B", label="number of positions"),
+    Repeat("positions", "position_count", Group("position", _POSITION, _position_text)),
+    Number("distance_count", "B", label="number of distances"),
+    Repeat("distances", "distance_count", Group("distance", (_TREE, _EPOCH, _HOPS), _distance_text)),
+    When("", _HEARD),
+)
+
+
+# Unicast frames
+
+
+def _lease_text(seconds: int, values: Values) -> str:
+    return {0: "0 s: the query ends", wire.LEASE_FOREVER_S: "never ends"}.get(seconds, f"{seconds} s")
+
+
+def _by_key_text(flag: int, values: Values) -> str:
+    texts = ("0: on the reverse path of the query", "1: to the sink's key")
+    return texts[flag] if flag < len(texts) else refused(f"{flag}", "it must be 0 or 1")
+
+
+_QUERY_ID = (Number("sink", "I", NODE), Number("query", "I"))
+_PUBLISHED = (Number("publisher", "I", NODE), EVENT_ID[1])
+_SINK_POSITION = (Number("sink_tree", "B", label="sink's tree"), Group("sink_key", _KEY, _key_text, "sink's key"))
+_LEASE = Number("lease_s", "H", _lease_text, "lease")
+_BODIES: dict[int, tuple[Part, ...]] = {
+    wire.JOIN: (_TREE,),
+    wire.GRANT: (_TREE, _EPOCH, Group("key", _KEY, _key_text)),
+    wire.QUERY: (_TREE, *_QUERY_ID, Number("round", "B"), _LEASE, _HOPS, *_SINK_POSITION, _REGION, *CONSTRAINTS),
+    wire.EVENT: (_TREE, *_PUBLISHED, _HOPS, _REGION, *READINGS),
+    wire.NOTIFICATION: (
+        _TREE,
+        *_QUERY_ID,
+        Number("by_key", "B", _by_key_text),
+        *_PUBLISHED,
+        _HOPS,
+        *_SINK_POSITION,
+        *READINGS,
+    ),
+    wire.PROBE: (),
+}
+_NUMBER_TEXT = "{} at its sender"
+_DIRECTIONS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
+MESSAGES = {
+    wire.INFO: Message("info", _INFO),
+    wire.ACK: Message("ack", (Number("number", "H", _NUMBER_TEXT, "number acknowledged"),)),
+    wire.REFUSAL: Message("refusal", (Number("number", "H", _NUMBER_TEXT, "number refused"),)),
+} | {
+    byte: Message(
+        wire.NAMES[kind] + _DIRECTIONS[direction] + ("" if wire.wants_ack(bytes((byte,))) else ", no ack wanted"),
+        (Number("number", "H", _NUMBER_TEXT), *_BODIES[kind]),
+    )
+    for byte, (kind, direction) in wire.KINDS.items()
+}

@@ -2,15 +2,16 @@
 
 Theory of operation
     Each of the d *dimensions* is an attribute's key with a range of values. It gets l of the key space's k bits: k // d
-    bits, and one more for each of the first k % d dimensions. A value is hashed to its cell h(v) =
+    bits, and one more in the first k % d dimensions. A value is hashed to its cell h(v) =
     floor((v - lo) / (hi - lo) * 2^l), clamped to 0 ... 2^l - 1. The cells of all dimensions, joined, are a string of
     k bits. So a query is a *box*, (lowest, highest) cell of each dimension. SK(Q) is the set of all strings whose cells
     lie in the box. An event's box has a single cell of each dimension, so EK(e) is one string. As h is monotone, an
     event that matches a query lies in the query's box.
 
     The attribute model also allows queries whose constraints of a dimension are not one closed interval, and events
-    with no value or several values of a dimension. They are mapped so that an event still lies in the box of each query
-    that it matches. A box that becomes too wide does no harm: the rendezvous node, and later the sink, match exactly.
+    with no value or several values of a dimension. They are mapped so that the box of an event overlaps the box of each
+    query that it matches. A box that becomes too wide does no harm: the rendezvous node, and later the sink, match
+    exactly.
 
     constraints GT and LT                       the same cells as GE and LE
     constraint EQ                               as GE and LE together
@@ -18,8 +19,8 @@ Theory of operation
     no constraint of a dimension in a query     all cells of the dimension
     no value of a dimension in an event         cell 0: the event can match only queries that do not constrain it
     several values of a dimension in an event   the cells from the smallest value to the largest
-    constraints that no single value meets      the cells between the two bounds; an event with several values may
-                                                still meet both
+    constraints that no single value meets,     the cells between the two bounds, 20 to 30: an event with the values
+    such as "> 30 and < 20"                     10 and 40 meets both constraints
 
 Cost
     A box may hold many strings; only `Mapping.cells` enumerates them. `first_cell` takes d steps.
@@ -40,9 +41,9 @@ Dimension = namedtuple("Dimension", ("key", "low", "high", "bits"))
 
 
 def split_bits(key_bits, dimensions):
-    """Return a list of the number of bits that each dimension gets of ``key_bits`` bits, such as [3, 3, 2] for 8.
+    """Return the number of bits of each dimension's cells, such as [3, 3, 2] for 8 ``key_bits`` and 3 dimensions.
 
-    ``dimensions``: the number of dimensions.
+    ``dimensions``: the number of dimensions, which share the bits of a string.
     """
     bits_each, remainder = divmod(key_bits, dimensions)
     return [bits_each + 1 if dimension_index < remainder else bits_each for dimension_index in range(dimensions)]
@@ -63,9 +64,9 @@ class Mapping:
         ]
 
     def event_box(self, attributes):
-        """Return the box of an event: (lowest, highest) cell of each dimension.
+        """Return the box of an event: a tuple with (lowest, highest) cell of each dimension.
 
-        Both are the same cell, unless the event has several values of the dimension.
+        Both are the same cell, unless the event has several values of the dimension. Without a value, both are cell 0.
         """
         box = []
         for dimension in self.dimensions:
@@ -81,7 +82,11 @@ class Mapping:
         return tuple(box)
 
     def query_box(self, attributes):
-        """Return the box of a query: (lowest, highest) cell of each dimension."""
+        """Return the box of a query: a tuple with (lowest, highest) cell of each dimension.
+
+        The box of each event that matches the query overlaps this box. Without constraints of a dimension, the box has
+        all of its cells.
+        """
         box = []
         for dimension in self.dimensions:
             lowest_value, highest_value = dimension.low, dimension.high
@@ -102,9 +107,10 @@ class Mapping:
         return tuple(box)
 
     def first_cell(self, box, at_least=0):
-        """Return the smallest bit string, not below ``at_least``, whose cells lie in a box; both are integers.
+        """Return the lowest bit string in a box that is not below ``at_least``, or None; strings are integers.
 
-        ``box``: (lowest, highest) cell of each dimension. Returns None if no such string exists.
+        ``box``: (lowest, highest) cell of each dimension. Returns None if all strings of the box are below
+        ``at_least``.
         """
         string_cells = self._split_string(at_least)
         for index, (lowest_cell, highest_cell) in enumerate(box):
@@ -125,7 +131,7 @@ class Mapping:
         return at_least
 
     def last_cell(self, box):
-        """Return the largest bit string in a box (range of cells in each dimension), as an integer."""
+        """Return the highest bit string in a box (range of cells in each dimension), as an integer."""
         return self._join_parts([high for _, high in box])
 
     def clip(self, box, region):
@@ -143,7 +149,7 @@ class Mapping:
         return tuple(clipped_intervals)
 
     def hull(self, box):
-        """Return a region of one interval: ((first, last),), the first and last bit strings of a box as integers."""
+        """Return ((first, last),), the region from the first to the last bit string of a box (integers)."""
         return ((self.first_cell(box), self.last_cell(box)),)
 
     def cells(self, box):
@@ -173,6 +179,6 @@ class Mapping:
 
 
 def cell(dimension, value):
-    """Return h(value), the number of a value's cell in a dimension of l bits: from 0 to 2^l - 1."""
+    """Return h(value), the number of a value's cell, from 0 to 2^l - 1; ``dimension``: a `Dimension` of l bits."""
     cell_number = ((value - dimension.low) << dimension.bits) // (dimension.high - dimension.low)
     return min(max(cell_number, 0), (1 << dimension.bits) - 1)

@@ -37,10 +37,10 @@ Theory of operation
     it. The overlay's infos establish the same shortest distances.
 
 Limits
-    Hops cannot be followed if the protocol sends frames again or hands stored queries over, and nodes that no longer
-    store a query cannot be distinguished from those that do. In both cases `query_metrics` raises ParameterError. Set
-    ``retries=0`` on links that lose nothing, subscribe when the overlay has settled and to the end, and let no node
-    fail after that.
+    `query_metrics` raises ParameterError in three cases: the hops of queries cannot be followed, because frames were
+    sent again or stored queries handed over; a node has stopped storing a query; or a node has failed after the first
+    subscription. So set ``retries=0`` on links that lose nothing, subscribe when the overlay has settled and to the end
+    of the run, and let no node fail after that.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def query_metrics(run: Run) -> dict[str, float]:
     queries = list(trace_columns.tuples(subscribed_rows, "node", "sequence"))
     hops_in_all_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
     hops_in_own_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
-    for node, query, hops in _find_stores(trace_columns):
+    for node, query, hops in _find_stored_queries(trace_columns):
         hops_in_all_trees[query].append(hops)
         if keys_by_node[node].keys() & keys_by_node[query[0]].keys():
             hops_in_own_trees[query].append(hops)
@@ -173,8 +173,11 @@ def _keys_of_nodes(columns: Columns, key_sets: np.ndarray) -> KeysByNode:
 _Query = tuple[int, int]  # the sink, and the number of the query there
 
 
-def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
-    """Yield (node, (sink, number of the query), hops from the sink) each time that a node starts to store a query."""
+def _find_stored_queries(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
+    """Yield (node, (sink, number of the query), hops from the sink) each time that a node starts to store a query.
+
+    Raises ParameterError if the trace does not show the hops.
+    """
     waiting_hops: defaultdict[tuple[int, _Query], deque[int]] = defaultdict(deque)  # (node, query) -> hops of copies
     hops_in_flight: defaultdict[tuple[int, int, _Query], deque[int]] = defaultdict(
         deque
@@ -203,8 +206,9 @@ def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
 def _find_arrived_hops(arrived: dict[tuple[int, int, _Query], int], node: int, peer: int, query: _Query) -> int:
     """Return the number of hops that ``query`` had taken when ``node`` last received it from ``peer``.
 
-    ``arrived``: (receiver, sender, query) -> that number. The result is 0 for the sink's own query, which no peer sent.
-    Raises ParameterError if the hops cannot be followed.
+    ``query``: (sink, number of the query); ``arrived``: {(receiver, sender, query): hops of the query at its last
+    arrival}. The result is 0 if ``node`` is the sink and ``peer`` is `NOBODY`. Raises ParameterError if the trace does
+    not show the hops.
     """
     if peer != NOBODY:
         return arrived[node, peer, query]
@@ -217,7 +221,7 @@ def _find_arrived_hops(arrived: dict[tuple[int, int, _Query], int], node: int, p
 def _pop_hops(queue: deque[int]) -> int:
     """Remove and return the first element of ``queue``: the number of hops that a copy of a query has taken.
 
-    Raises ParameterError if the queue is empty, because then the trace does not show how many hops a copy has taken.
+    Raises ParameterError if the queue is empty, because then the trace does not show the number of hops.
     """
     if not queue:
         raise _make_untraceable_error()
@@ -233,9 +237,9 @@ def _make_untraceable_error() -> ParameterError:
 
 
 def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, int]]:
-    """Return a list with {node: hops from the root} for each tree; ``roots``: tree -> root.
+    """Return a list with {node: hops from the root} for each tree; ``roots``: {tree: root}.
 
-    The dicts omit nodes that the root cannot reach.
+    The dicts omit nodes that the root cannot reach. A root that is not in the topology has an empty dict.
     """
     return [
         nx.single_source_shortest_path_length(topology, root) if root in topology else {}

@@ -88,16 +88,17 @@ class TinyMQNode(Node):
         return subscription
 
     def unsubscribe(self, subscription, now):
-        """End a subscription, and send its query again with lease 0. Do nothing if it has already ended."""
+        """End a subscription: send its query again, with lease 0. Do nothing if the subscription has already ended."""
         self.unicast.begin(now)
         if self.subscriptions.end(subscription) and subscription.request.round >= 0:
             self._send_query(subscription.request, now, is_end=True)
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
-        """Send an event to its rendezvous nodes; return its sequence number at this node.
+        """Send a new event to its rendezvous nodes; return the event's sequence number at this node.
 
-        ``attributes``: the reading; ``payload``: bytes that the event carries in addition.
+        ``attributes``: the reading; ``payload``: bytes that the event carries in addition. Raises AttributeFormatError
+        for invalid attributes, EncodeError if the event does not fit a frame.
         """
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
@@ -128,7 +129,7 @@ class TinyMQNode(Node):
     # Own queries
 
     def _make_query(self, own_query, tree, lease_s, now):
-        """Return the query that is sent to a tree for a subscription of this node.
+        """Return the query message that is sent to a tree for a subscription of this node.
 
         ``own_query``: the subscription's `OwnQuery`; ``lease_s``: the lease to request, in s.
         """
@@ -170,9 +171,11 @@ class TinyMQNode(Node):
     # Frames
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Process a neighbor's frame; drop a frame that cannot be decoded, as "malformed".
+        """Process a neighbor's frame; drop an invalid frame with the reason "malformed".
 
-        ``broadcast``: whether the frame was sent as a broadcast.
+        A frame is invalid if it cannot be decoded or is from a network with other settings. An info is also invalid if
+        it was sent as unicast, any other frame if it was sent as a broadcast. ``broadcast``: whether the frame was sent
+        as a broadcast.
         """
         try:
             frame_number, message = wire.decode(frame)
@@ -204,8 +207,8 @@ class TinyMQNode(Node):
     def sent(self, destination, frame, ok, now):
         """Process the radio's report about a unicast frame.
 
-        ``ok``: whether the radio of ``destination`` acknowledged the frame. An acknowledgement shows that the neighbor
-        hears this node.
+        ``ok``: whether the radio of ``destination`` acknowledged the frame; then this neighbor is known to hear this
+        node.
         """
         frame_number = wire.number_of(frame)
         if frame_number is None or not self.unicast.uses_reports:
@@ -216,11 +219,13 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def _take_unicast(self, number, message, direction, wants_ack, previous_hop, now):
-        """Process a unicast message, and acknowledge its frame. Drop the message if it is repeated or misdirected.
+        """Process a unicast message, and acknowledge its frame if ``wants_ack`` is true.
 
-        If this node has no room for the message, and ``wants_ack`` is true, the node refuses the frame. ``number``: the
-        frame's sequence number; ``direction``: the role in which the sender addresses this node: UP as its parent, DOWN
-        as a node whose key is a prefix of the message's target, OPEN in no particular role.
+        A repeated message is acknowledged and dropped. A misdirected message (`routing.is_misdirected`) is dropped, and
+        its frame refused unless ``wants_ack`` is true. If ``wants_ack`` is true and this node has no room for the
+        message, its frame is refused. ``number``: the frame's sequence number; ``direction``: the role in which the
+        sender addresses this node: UP as its parent, DOWN as a node whose key is a prefix of the message's target, OPEN
+        in no particular role.
         """
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
@@ -239,14 +244,22 @@ class TinyMQNode(Node):
             self._take(message, previous_hop, now)
 
     def _has_room_for(self, message):
-        """Return whether this node accepts a message. A message that it must forward needs room for a pending frame."""
+        """Return whether this node accepts a message.
+
+        An event, or a notification for another node, is accepted only if enough memory of pending frames is free
+        (`rules.has_room_to_forward`).
+        """
         is_event = isinstance(message, wire.Event)
         if not is_event and (not isinstance(message, wire.Notification) or message.sink == self.address):
             return True
         return has_room_to_forward(len(self.unicast.pending), self.settings.max_known, is_event)
 
     def _check_settings(self, message):
-        """Raise DecodeError if a message comes from a network whose settings differ from this node's."""
+        """Raise DecodeError if a message is from a network with other settings than this node's.
+
+        The indexes of trees in the message must be below this node's number of trees. The ``key_bits`` of a query or an
+        event must be equal to this node's.
+        """
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
             is_wrong = any([announced_position.tree >= trees for announced_position in message.positions])
@@ -281,7 +294,7 @@ class TinyMQNode(Node):
             self.take_routed(wire.with_hops(message, message.hops + 1), previous_hop, now)
 
     def take_routed(self, message, previous_hop, now):
-        """Route a query, event or notification from a neighbor; its hop count includes the hop from that neighbor."""
+        """Route a query, event or notification from a neighbor; its hop count includes the hop to this node."""
         self.route(message, previous_hop, now)
 
     # Routing
@@ -338,9 +351,9 @@ class TinyMQNode(Node):
         )
 
     def split(self, position, message):
-        """Divide a message's region among next hops; return [(next hop, its part of the region)].
+        """Divide a message's region among next hops; return [(next hop, part of the region for it)].
 
-        The region is the set of strings that the message has not reached yet. ``position``: this node's place (key,
+        The region is the set of strings that the message has not reached yet. ``position``: this node's position (key,
         parent, children) in the message's tree. The next hop `NOBODY` stands for this node.
         """
         return fragments(
@@ -365,7 +378,7 @@ class TinyMQNode(Node):
     def _send_or_keep(self, neighbor, message, previous_hop, now, direction=wire.OPEN):
         """Send a message to a neighbor, or keep the message for later if ``neighbor`` is None.
 
-        ``direction``: UP to the parent, DOWN to a node below this node, OPEN to a neighbor outside of the tree.
+        ``direction``: UP to the parent, DOWN to a node whose key is a prefix of the target, OPEN to any other neighbor.
         """
         if neighbor is None:
             self._keep_for_later(message, previous_hop, now)
@@ -422,10 +435,11 @@ class TinyMQNode(Node):
     # Received events
 
     def deliver(self, message, name, previous_hop, now):
-        """Deliver an event to the subscriptions that it matches.
+        """Deliver the event in ``message`` to the matching subscriptions of this node.
 
-        An event that was delivered before, because several rendezvous nodes sent it, is dropped. ``name``: the name of
-        the message that brought the event.
+        An event that was delivered before is dropped, because several rendezvous nodes may send the same event.
+        ``message``: an event or a notification; ``name``: the name of its type in the trace; ``previous_hop``: the
+        neighbor that sent it.
         """
         event_id = message.publisher, message.sequence
         if self._events.get(event_id):
@@ -438,7 +452,7 @@ class TinyMQNode(Node):
         )
 
     def hold(self, message, name, previous_hop):
-        """Log that this node has the event in ``message``, unless the node has logged this before.
+        """Log that this node holds the event in ``message``, unless the node remembers that it has logged this before.
 
         ``name``: the name of the message's type in the trace; ``previous_hop``: the neighbor that sent the message.
         """
@@ -450,15 +464,15 @@ class TinyMQNode(Node):
     # Changes of the overlay
 
     def tree_found(self, now):
-        """Send the messages that wait for a path to a tree."""
+        """Send the waiting messages, and plan to send the node's queries, because a path to a tree was found."""
         self._send_waiting(now)
         self._plan_queries(now)
 
     def key_changed(self, position, now):
-        """Log that this node got or lost its key in a tree. ``position``: the node's position in the tree.
+        """Log that this node has got or lost its key in a tree; ``position``: the node's position in the tree.
 
-        With a new key, route the waiting messages and the stored queries again, and plan to send the node's own
-        queries.
+        If the node has a new key, route the waiting messages and the stored queries again, and plan to send the node's
+        own queries.
         """
         self._log_key(position)
         if position.key is not None:
@@ -467,16 +481,18 @@ class TinyMQNode(Node):
             self._plan_queries(now)
 
     def child_added(self, position, child, child_universe, now):
-        """Send a new child the parts of stored queries that lie in ``child_universe``.
+        """Hand over stored queries to a new child, as far as their strings are in ``child_universe``.
 
-        ``child_universe``: the strings that begin with the child's key, as a region.
+        If a query has other strings too, it is split, and this node keeps the rest. ``child_universe``: the strings
+        that begin with the child's key, as intervals ((lowest, highest), ...). ``position``: this node's position in
+        the tree.
         """
         self.rendezvous.child_added(position, child, child_universe, now)
 
     # Time
 
     def wake(self, now):
-        """Do the work that is due: send frames again, give up silent neighbors, join, refresh queries."""
+        """Do the work that is due: send frames again, give up silent neighbors, join, send infos, refresh queries."""
         self.unicast.begin(now)
         for neighbor, messages in self.unicast.wake(now):
             self.overlay.lose(neighbor, now)
@@ -494,7 +510,10 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def _send_due_queries(self, now):
-        """Send the queries of open subscriptions that are due; after a change of keys or trees, send all queries."""
+        """Send the due queries of open subscriptions, or all queries if they were planned after a change of keys.
+
+        Before that, close expired subscriptions. Without a key in any tree, send nothing.
+        """
         self.subscriptions.expire(now)
         if not self.overlay.is_attached():
             return
@@ -536,8 +555,11 @@ class TinyMQNode(Node):
 
 
 def _make_trace_label(message):
-    """Return (message name, origin, sequence) of a message for the trace."""
-    name = wire.NAMES[wire.ENCODERS[type(message)][0]]
+    """Return (message name, origin, sequence) of a message for the trace.
+
+    A message without an origin has the origin `NOBODY` and the sequence 0.
+    """
+    name = wire.NAMES[wire.LAYOUTS[type(message)][0]]
     if name == "query":
         return name, message.sink, message.query
     if name in ("event", "notification"):

@@ -25,11 +25,11 @@ Theory of operation
 
 Repair
     A neighbor is lost if it does not acknowledge, or is not heard for ``lost_after`` times ``info_s``. A node loses its
-    position if its parent is lost or has left the tree, or if its tree has brought no new epoch for twice that time. It
-    falls silent and joins again. In its own tree it joins only a neighbor whose epoch is newer than the last epoch that
-    the node had there. No descendant has such an epoch, because epochs reach descendants through the node, so no cycle
-    can arise. The node's children keep their slots meanwhile, and get new keys when the node has a position again. If
-    it gets none, or one in another tree, the children join again too.
+    position if its parent is lost or has left the tree, or if its tree has brought no new epoch for twice that time.
+    Then the node sends no infos, and joins again. In its own tree it joins only a neighbor whose epoch is newer than
+    the last epoch that the node had there. No descendant has such an epoch, because epochs reach descendants through
+    the node, so no cycle can arise. The node's children keep their slots meanwhile, and get new keys when the node has
+    a position again. If the node gets no position, or a position in another tree, the children join again too.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -65,9 +65,9 @@ class Neighbor:
 
     positions: tree -> InfoPosition; since_us: tree -> time in µs when the neighbor was first heard in that tree;
     heard_us: time in µs when the neighbor was last heard; hears_us: whether the neighbor is known to hear this node;
-    distances: the distances that it last announced while hears_us was False; named_us: time in µs when an info of this
-    node last named the neighbor, -1 if never; namings_left: number of further infos that must name the neighbor,
-    because it has named this node.
+    distances: the distances in the neighbor's last info if they do not count yet, because hears_us was False, else ();
+    named_us: time in µs when an info of this node last named the neighbor, -1 if never; namings_left: number of further
+    infos that must name the neighbor, because it has named this node.
     """
 
     def __init__(self):
@@ -99,8 +99,8 @@ class Distance:
 class Joining:
     """A join (request for a parent) that is planned, or waits for its grant (the answer with the key).
 
-    send_us: time in µs at which to send the join, None afterwards; give_up_us: time in µs at which to stop waiting for
-    the grant, None before.
+    send_us: time in µs at which to send the join, None once it is sent; give_up_us: time in µs at which to stop waiting
+    for the grant, None until the join is sent.
     """
 
     def __init__(self, neighbor, send_us):
@@ -128,7 +128,7 @@ class Position:
         self._regions = None
 
     def clear_regions(self):
-        """Discard the cached result of `regions`, because this position's key or its children have changed."""
+        """Discard the cached result of `regions`; call this after a change of the key or of the children."""
         self.is_changed = True
         self._regions = None
 
@@ -162,7 +162,7 @@ class Overlay:
         key_changed(position, now)   the node has a new key in a tree, or has lost its key there (position.key: None)
         child_added(position, child, child_universe, now)   a child has been granted a key
 
-    ``child_universe`` is the child's universe, the strings that begin with its key, as a region (see `zones`).
+    ``child_universe`` is the child's universe, the strings that begin with its key, as intervals ((lowest, highest),).
     """
 
     def __init__(self, address, settings, random, unicast, listener):
@@ -253,7 +253,7 @@ class Overlay:
     # Infos
 
     def note_answer(self, neighbor, now):
-        """Record that a neighbor hears this node; its unicast frame or acknowledgement has proved this."""
+        """Record that a neighbor hears this node, as its unicast frame or acknowledgement has proved."""
         neighbor_state = self.neighbors.get(neighbor)
         if neighbor_state is None:
             return
@@ -338,40 +338,43 @@ class Overlay:
         self.distances[tree].next_hop = None
         self._announce_change(now)
 
-    def _take_claim(self, position, claimed, neighbor, now):
-        """Correct this node's children after a neighbor's info (status broadcast).
+    def _take_claim(self, position, claimed_position, neighbor, now):
+        """Correct this node's children by the parent and the key that a neighbor's info (status broadcast) announces.
 
-        Remove a child whose info names another parent. If the info names this node as the parent, but with a key that
-        this node has not granted to the neighbor, grant a key again. ``position``: this node's position in a tree;
-        ``claimed``: the neighbor's position in that tree, as its info announces it, None if the neighbor has no
-        position there.
+        A child whose info does not name this node as its parent is removed, unless a grant of its key is still pending.
+        If the info names this node as the parent, but with a key that this node has not granted to the neighbor, this
+        node grants the neighbor a key again.
+
+        ``position``: this node's position in a tree; ``claimed_position``: the neighbor's position in that tree, as its
+        info announces it, None if the neighbor has no position there.
         """
-        if claimed is None or claimed.parent != self.address or not claimed.key:
+        if claimed_position is None or claimed_position.parent != self.address or not claimed_position.key:
             # A child that has no key yet may have sent this info before its grant arrived. Such a child stays.
             if neighbor in position.children and not self.has_no_key_yet(position, neighbor):
                 self._remove_child(position, neighbor)
-        elif position.key is not None and position.children.get(neighbor) != slot_of(claimed.key):
+        elif position.key is not None and position.children.get(neighbor) != slot_of(claimed_position.key):
             # This node did not grant that key, or has granted it to another child since: grant a key again.
-            self._adopt(position, neighbor, slot_of(claimed.key), now)
+            self._adopt(position, neighbor, slot_of(claimed_position.key), now)
 
     def has_no_key_yet(self, position, child):
         """Return whether a grant to a child is still pending, so that the child may not have its key yet."""
         return self.unicast.is_granting(child, position.tree)
 
-    def _follow_parent(self, position, above, now):
+    def _follow_parent(self, position, parent_position, now):
         """Derive this node's key and epoch (the root's counter) in a tree from its parent's position.
 
-        ``position``: this node's position; ``above``: the parent's position, as the parent announces it, or None if the
-        parent has left the tree. Without ``above``, or if the key would be too long, the node loses its position.
+        ``position``: this node's position; ``parent_position``: the parent's position, as the parent announces it, or
+        None if the parent has left the tree. Without ``parent_position``, or if the key would be too long, the node
+        loses its position.
         """
-        if above is not None and above.epoch > position.epoch:
-            position.epoch, position.epoch_us = above.epoch, now
+        if parent_position is not None and parent_position.epoch > position.epoch:
+            position.epoch, position.epoch_us = parent_position.epoch, now
             self.plan_info(now)
         slot = slot_of(position.key)
-        if above is None or slot > longest_slot(len(above.key)):
+        if parent_position is None or slot > longest_slot(len(parent_position.key)):
             self._lose_position(position, now)
         else:
-            self._set_key(position, child_key(above.key, slot), now)
+            self._set_key(position, child_key(parent_position.key, slot), now)
 
     def _announce_change(self, now):
         """Plan to send an info (status broadcast) soon and to repeat it, because keys or distances have changed."""
@@ -385,7 +388,7 @@ class Overlay:
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
 
     def _make_info(self, now):
-        """Return the info (status broadcast) to send now, or None if this node has no position in a tree."""
+        """Return the info (status broadcast) to send now, or None if this node has no key in any tree."""
         self.info_due_us = self._repeat_us = None
         if not self.is_attached():
             return None
@@ -407,23 +410,26 @@ class Overlay:
         """Return the sorted addresses of the neighbors that the next info (this node's status broadcast) names.
 
         These neighbors may not know yet that this node hears them. A neighbor that finds its own address in the info
-        then names this node in its own infos. If there are more such neighbors than an info may name, the neighbors
-        that were named longest ago are chosen.
+        then names this node in its own infos. If more neighbors need to be named than one info may name, those named
+        longest ago are chosen.
         """
         most_names = most_named(self._repeat_after_us, self.times.info_us)
-        unsure_neighbors = [
+        neighbors_to_name = [
             (neighbor_state.named_us, address)
             for address, neighbor_state in self.neighbors.items()
             if neighbor_state.namings_left or not self.is_two_way(neighbor_state)
         ]
-        chosen_addresses = sorted([address for _, address in sorted(unsure_neighbors)[:most_names]])
+        chosen_addresses = sorted([address for _, address in sorted(neighbors_to_name)[:most_names]])
         for address in chosen_addresses:
             neighbor_state = self.neighbors[address]
             neighbor_state.named_us, neighbor_state.namings_left = now, max(0, neighbor_state.namings_left - 1)
         return tuple(chosen_addresses)
 
     def _plan_repetition(self, now):
-        """Plan to repeat the info (status broadcast) that is being sent if it announces a change of keys or paths."""
+        """Plan the next repetition of the info (status broadcast) that is sent now, if it announces changes.
+
+        The pause before each repetition is twice the previous one; the repetitions end as `rules.is_repeated` defines.
+        """
         if is_repeated(self._repeat_after_us, self.times.info_us):
             half_us = self._repeat_after_us // 2
             self._repeat_us = now + half_us + self.random.below(half_us)
@@ -434,7 +440,11 @@ class Overlay:
     # Joining
 
     def look_for_parent(self, now):
-        """Plan a join in each tree in which this node needs a position and a neighbor can be its parent."""
+        """Plan the joins that this node needs, if neighbors can be its parents.
+
+        If the node must be in every tree, it needs a join in each tree in which it has no key. Otherwise it needs a
+        single join, in any tree, if it has no key at all.
+        """
         trees = range(len(self.settings.roots))
         if self.settings.every_tree:
             for tree in trees:
@@ -444,7 +454,10 @@ class Overlay:
             self._join_best(trees, now)
 
     def _join_best(self, trees, now):
-        """Plan a join to the best parent among the neighbors in ``trees``, if any of them may be the parent."""
+        """Plan a join to the best parent among the neighbors that have keys in any of ``trees``.
+
+        Do nothing if none of them may be the parent, or if joins to them are paused.
+        """
         best_candidate = None
         for address, neighbor in self.neighbors.items():
             if address in self._failed_joins and now < self._failed_joins.get(address)[1]:
@@ -480,10 +493,10 @@ class Overlay:
         return self._adopt(own_position, child, own_position.children.get(child, 0), now)
 
     def _adopt(self, position, child, slot, now):
-        """Grant a child the key that belongs to ``slot``, a child's number at its parent.
+        """Grant a child the key that belongs to ``slot``, a child's number at its parent; return whether it got a key.
 
-        If another child has the slot, or its key would be too long, the first free slot is used instead. Returns False
-        if the key of the free slot would be too long as well, else True.
+        If another child has the slot, or the slot's key would be too long, the first free slot is used instead. The
+        child gets no key if the key of that slot would be too long as well.
         """
         taken_slots = {other_slot for address, other_slot in position.children.items() if address != child}
         highest_slot = longest_slot(len(position.key))
@@ -503,9 +516,10 @@ class Overlay:
         position.clear_regions()
 
     def take_grant(self, grant, parent, now):
-        """Take the key that the neighbor ``parent`` grants to this node, and return True.
+        """Take the key that the neighbor ``parent`` grants to this node; return whether the grant was valid.
 
-        Returns False if this node has not sent a join to that neighbor, and the neighbor is not its parent.
+        A grant is valid if this node waits for the answer to a join that it sent to this neighbor, or if the neighbor
+        is already its parent. The node ignores any other grant, but announces its position soon.
         """
         tree, epoch, granted_key = grant
         own_position = self.positions.get(tree)
@@ -533,9 +547,10 @@ class Overlay:
         return True
 
     def _forget_one_way_distances(self):
-        """Remove the paths to roots (distances) whose next hop may not hear this node.
+        """Remove the paths to roots over next hops that are not known to hear this node.
 
-        This is done when the node gets its first position. Before, it sends no messages over these paths.
+        A node that had no key in any tree calls this when it gets a key. Until then such paths do no harm, because a
+        node without a key sends no messages over them.
         """
         for tree in list(self.distances):
             next_hop = self.distances[tree].next_hop
@@ -559,7 +574,7 @@ class Overlay:
         self.listener.key_changed(position, now)
 
     def changed_zones(self):
-        """Return trace events (`ZoneSet`) for this node's zones that have changed since the last call."""
+        """Return trace events (`ZoneSet`) for those zones of this node that have changed since the last call."""
         events = []
         key_bits = self.settings.key_bits
         for tree in sorted(self.positions) if key_bits <= WIDEST_LOGGED else ():
@@ -598,7 +613,7 @@ class Overlay:
         self.look_for_parent(now)
 
     def _pause_joins(self, neighbor, now):
-        """Send no joins to a neighbor for a while, because it has not answered and may not hear this node."""
+        """Send no further joins to a neighbor for some time, because it has not answered the last join."""
         failed_joins = self._failed_joins.get(neighbor)
         failures = 1 if failed_joins is None else failed_joins[0] + 1
         self._failed_joins.put(neighbor, (failures, now + join_pause_us(failures, self.times.info_us)))
@@ -620,9 +635,10 @@ class Overlay:
         return min(due_times_us) if due_times_us else None
 
     def wake(self, now):
-        """Send due joins, check for silent neighbors once every ``info_s``, and return an info to broadcast.
+        """Do the work that is due, and return an info (`wire.Info`) to broadcast, or None if no info is due.
 
-        An info (`wire.Info`) describes this node's positions and distances. Returns None if no info is due.
+        The work: send joins, stop waiting for grants, look for a parent, and check for silent neighbors once every
+        ``info_s``. An info describes this node's positions and distances.
         """
         for tree in sorted(self.joining):
             joining = self.joining[tree]
@@ -645,9 +661,11 @@ class Overlay:
         return due_info
 
     def _tick(self, now):
-        """Do the periodic work: increment a root's epoch, remove lost neighbors, probe silent neighbors, plan an info.
+        """Do the periodic work of each interval ``info_s``.
 
-        An epoch is a root's counter; an info is a status broadcast.
+        A root increments its epoch, the counter that spreads in its tree. The node removes lost neighbors, gives up
+        positions in trees that bring no new epochs, probes silent neighbors, and plans an info (status broadcast) if
+        its last one is old.
         """
         info_us, lost_after_us = self.times.info_us, self.times.lost_after_us
         self.tick_us = now + info_us
@@ -682,8 +700,8 @@ class Overlay:
     def probe_silent(self, now):
         """Send a probe to each parent, child and next hop that has been silent for too long (`rules.is_in_doubt`).
 
-        Such a neighbor may be alive although its infos (status broadcasts) were lost. A neighbor that may not hear this
-        node is not probed.
+        A silent neighbor may be alive although its infos (status broadcasts) were lost. Only neighbors that are known
+        to hear this node are probed.
         """
         if not self.settings.retries:
             return  # Without acknowledgements a probe gets no answer.

@@ -30,7 +30,7 @@ class OwnQuery:
         self.refresh_us = None
 
     def lease_s(self, now, longest_s):
-        """Return the lease in seconds to request for the query, at most ``longest_s``."""
+        """Return the lease in s to request for the query: until the subscription ends, but at most ``longest_s``."""
         expires_us = self.subscription.expires_us
         return longest_s if expires_us is None else asked_lease_s(longest_s, expires_us, now)
 
@@ -58,10 +58,11 @@ class QueryStore:
         self._sorted_ids = None  # None after a change. Dictionaries on a mote have no order.
 
     def note_path(self, query, previous_hop):
-        """Record the neighbor from which a query came as the query's reverse path, and return True.
+        """Record ``previous_hop`` as the reverse path of a query; return whether the query is up to date.
 
-        The sink sends a query repeatedly, each time with a higher number, its round. If the node has already received a
-        newer round, record nothing and return False.
+        The sink sends a query repeatedly, each time with a higher number, its round. The first neighbor that sends this
+        node a round becomes the reverse path. If the node has already received a newer round, the result is False, and
+        nothing is recorded.
         """
         query_id = (query.tree, query.sink, query.query)
         known_path = self._paths.get(query_id)
@@ -74,9 +75,9 @@ class QueryStore:
     def path(self, tree, sink, number, previous_hop):
         """Return the next hop of a notification on the reverse path of its query, or None if no path is known.
 
-        The query is identified by ``tree``, ``sink`` and its number at the sink, ``number``. The notification has just
-        come from the neighbor ``previous_hop``. If the query's last round (transmission by its sink) came from that
-        neighbor too, the path would lead back. Then the path of the round before is used.
+        ``tree``, ``sink``, ``number``: the id of the query; ``number`` is the query's number at its sink.
+        ``previous_hop``: the neighbor that sent the notification. A path back to this neighbor is not used; the reverse
+        path of the query's previous round (transmission by its sink) is tried instead.
         """
         known_path = self._paths.get((tree, sink, number))
         if known_path is None:
@@ -85,7 +86,7 @@ class QueryStore:
         return None if next_hop in (NOBODY, previous_hop) else next_hop
 
     def has_seen(self, query):
-        """Return whether this node has already received the same query with the same round (transmission)."""
+        """Return whether the newest round (transmission by the sink) of a query at this node is that of ``query``."""
         known_path = self._paths.get((query.tree, query.sink, query.query))
         return known_path is not None and known_path[0] == query.round
 
@@ -123,7 +124,7 @@ class QueryStore:
         stored_query.message = wire.with_region(stored_query.message, region)
 
     def forget(self, query_id):
-        """Remove the stored query with this id (tree, sink, number), and log it."""
+        """Remove a stored query, and log the removal; ``query_id``: (tree, sink, number)."""
         message = self.stored.pop(query_id).message
         self._sorted_ids = None
         event = QueryStored(NOBODY, "query", message.sink, message.query, -1 - message.tree, message.attributes)
@@ -154,7 +155,7 @@ class QueryStore:
         return wire.with_lease(stored_query.message, lease_left_s(stored_query.expires_us, now))
 
     def next_due_us(self):
-        """Return the time in µs before which no stored query's lease ends, or None if every lease is endless."""
+        """Return the earliest time in µs at which a stored query's lease may end, or None if no lease ends."""
         return self._next_expiry_us
 
     def wake(self, now):

@@ -1,5 +1,7 @@
 """The rendezvous node: it stores queries, matches events with them, and hands queries over when keys change.
 
+A *region* is a set of strings of the key space, stored as intervals ((lowest, highest), ...).
+
 Theory of operation
     A node stores a query whose box overlaps its zone. It matches an event in its zone with the stored queries of the
     same tree. Each sink with a matching query gets one notification, because a sink checks all of its subscriptions
@@ -66,9 +68,11 @@ class Rendezvous:
         self.node.route(notification, NOBODY, now)
 
     def child_added(self, position, child, child_universe, now):
-        """Move to a new child those parts of stored queries whose strings are in ``child_universe``.
+        """Hand over stored queries to a new child, as far as their strings are in ``child_universe``.
 
-        ``child_universe``: the strings that begin with the child's key, as a region.
+        If a query has other strings too, it is split, and this node keeps the rest. ``child_universe``: the strings
+        that begin with the child's key, as intervals ((lowest, highest), ...). ``position``: this node's position in
+        the tree.
         """
         for query_id in list(self.queries.ids()):
             if query_id[0] != position.tree:
@@ -88,9 +92,10 @@ class Rendezvous:
                 self.queries.forget(query_id)
 
     def key_changed(self, position, now):
-        """Route some stored queries again, as if they had just arrived, because this node has a new key.
+        """Route stored queries again, as if they had just arrived, because this node has a new key in a tree.
 
-        These are the queries of the tree of ``position``, and of trees in which this node has no key any more.
+        This concerns the queries of this tree, and of trees in which the node has no key any more. ``position``: the
+        node's position in the tree.
         """
         for query_id in list(self.queries.ids()):
             if query_id[0] == position.tree or self.node.overlay.position(query_id[0]) is None:

@@ -2,13 +2,13 @@
 
 Theory of operation
     If the node is not in a message's tree, a query or event goes to the neighbor nearest to that tree's root. Within
-    the tree it is split. A node's *universe* has all strings that begin with its key. The part outside of it goes to
-    the parent, or by a *shortcut*: to a neighbor of the same tree whose key is longer than the parent's and a prefix of
-    the target; the longest such key is tried first. The part inside the universe goes to the children whose universes
-    it overlaps. The rest is in the node's own zone: this node is a rendezvous node of the message. Every string of the
-    message's box thus reaches exactly one node of the tree. A part inside a node's universe is sent down, so it never
-    leaves that universe. A part outside goes up, or into the universe of a neighbor that holds the target. So no loops
-    arise.
+    the tree it is split. A node's *universe* has all strings that begin with its key. The part outside of the universe
+    goes to the parent, or by a *shortcut*: to a neighbor of the same tree whose key is longer than the parent's and a
+    prefix of the target; the longest such key is tried first. The part inside the universe goes to the children whose
+    universes it overlaps. The rest is in the node's own zone: this node is a rendezvous node of the message. Every
+    string of the message's box thus reaches exactly one node of the tree. A part inside a node's universe is sent down,
+    so it never leaves that universe. A part outside goes up, or into the universe of a neighbor that holds the target.
+    So no loops arise.
 
     A notification to a key is routed by the same rules to the one node that has the key.
 
@@ -16,11 +16,12 @@ Theory of operation
     announced it was lost. So a frame within the tree has a *direction*, the role in which the sender addresses the
     receiver: its parent (UP), or a node whose universe holds the target (DOWN). A receiver without that role does not
     acknowledge the frame and sends its info (`is_misdirected`). The sender still has the message, and routes it by what
-    the info shows (`is_still_next_hop`). Without this check a former child would send the message up in its new place,
-    and the message would return to the sender in circles.
+    the info shows (`is_still_next_hop`). Without this check a child that has moved would send the message up from its
+    new position, and the message would come back to the sender again and again.
 
 Cost
-    For each message, every neighbor, child and interval is compared with the others: some hundred comparisons.
+    For each message, the intervals of its region are compared with the universes of all neighbors and children: some
+    hundred comparisons.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -31,11 +32,12 @@ from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, s
 
 
 def fragments(overlay, position, box, region, mapping, shortcuts):
-    """Split a query's or event's region by next hop: return [(next hop, its part of the region)].
+    """Divide the region of a query or an event among next hops: return [(next hop, part of the region for it)].
 
-    Parts that contain no string of the box are omitted. The next hop `NOBODY` stands for this node. ``position``: this
-    node's position in the tree; ``box``: the message's (lowest, highest) cell of each dimension; ``mapping``: the
-    `Mapping` from boxes to strings; ``shortcuts``: whether neighbors other than parent and children may be next hops.
+    Parts that contain no string of the box are omitted. The next hop `NOBODY` stands for this node. ``overlay``,
+    ``position``: this node's `Overlay` and its position in the tree; ``box``: the message's (lowest, highest) cell of
+    each dimension; ``mapping``: the `Mapping` from boxes to strings; ``shortcuts``: whether neighbors other than parent
+    and children may be next hops.
     """
     own_universe, _, child_universes = position.regions(mapping.key_bits)
     region_inside = intersect(region, own_universe)
@@ -68,11 +70,11 @@ def _add_part(parts, mapping, box, neighbor, region):
 
 
 def _find_shortcuts(overlay, position):
-    """Return [(neighbor, key)] of the neighbors that may be nearer to a target than the parent, longest keys first.
+    """Return [(neighbor, key)] of the neighbors that may be shortcuts in a tree, longest keys first.
 
-    These neighbors are in the tree of ``position``, and have a longer key than the parent. Children, and neighbors
-    whose keys begin with this node's key, are omitted. The caller uses a neighbor for a target string only if the
-    neighbor's key is a prefix of the string.
+    Such a neighbor has a longer key in the tree than the parent. It is not a child, and its key does not begin with
+    this node's key. A neighbor is a shortcut to the strings that begin with its key; the caller checks this.
+    ``position``: this node's position in the tree.
     """
     parent_key_length = len(parent_key(position.key))
     shortcuts = [
@@ -111,9 +113,11 @@ def tree_of(message):
 def is_misdirected(overlay, message, direction, sender, key_bits):
     """Return whether this node is the wrong receiver of a message, because the sender has an outdated view of the tree.
 
-    The node is wrong if it has no position in the message's tree, or if ``direction`` is UP and the sender is the
-    node's own parent. It is also wrong if ``direction`` is DOWN and the node has no key, or its key is not a prefix of
-    the message's target. ``key_bits``: the length in bits of the key space's strings.
+    The node is the wrong receiver in three cases: it has no position in the message's tree; ``direction`` is UP (to the
+    sender's parent), but the sender is the node's own parent; ``direction`` is DOWN (to a node whose key is a prefix of
+    the message's target), but the node has no such key.
+
+    ``key_bits``: the length in bits of the key space's strings.
     """
     own_position = overlay.positions.get(tree_of(message))
     if own_position is None:
@@ -126,8 +130,9 @@ def is_misdirected(overlay, message, direction, sender, key_bits):
 def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
     """Return whether a neighbor is still a valid next hop for a message that this node has addressed to it.
 
-    With ``direction`` UP, the neighbor must still be the parent. With DOWN, its key must still be a prefix of the
-    message's target. ``key_bits``: the length in bits of the key space's strings.
+    The node itself must still have a key in the message's tree. With ``direction`` UP, the neighbor must still be the
+    node's parent. With DOWN, the neighbor's key must still be a prefix of the message's target. ``key_bits``: the
+    length in bits of the key space's strings.
     """
     own_position = overlay.position(tree_of(message))
     if own_position is None:
@@ -140,7 +145,10 @@ def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
 
 
 def _is_within(message, key, key_bits):
-    """Return whether a message is only for the node with the key ``key`` or for nodes below it in the tree."""
+    """Return whether a message is only for the node with the key ``key`` or for nodes below it in the tree.
+
+    ``key_bits``: the length in bits of the key space's strings.
+    """
     if isinstance(message, Notification):
         return message.sink_key.startswith(key)
     return not subtract(message.region, universe(key, key_bits))

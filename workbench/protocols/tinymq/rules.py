@@ -44,7 +44,7 @@ Times = namedtuple(
 
 
 def times(settings):
-    """Return the `Times` that follow from a protocol's settings: intervals in µs, and the lease in s."""
+    """Return the `Times` that follow from a protocol's settings: intervals in µs, and the longest lease in s."""
     retry_us = int(settings.retry_ms * 1000)
     return Times(
         int(settings.info_s * SECOND_US),
@@ -85,8 +85,8 @@ def is_better_parent(since_us, address, best_since_us, best_address):
 def join_pause_us(failed, info_us):
     """Return how many µs a node waits before it sends a neighbor another join, a request to become its child.
 
-    ``failed``: the number of joins in a row (1 or more) that the neighbor has not answered; ``info_us``: the first
-    pause.
+    ``failed``: the number of joins in a row (1 or more) that the neighbor has not answered; ``info_us``: the result for
+    one such join. Each further one doubles the result, up to ``MOST_PAUSE_DOUBLINGS`` times.
     """
     return info_us << min(failed - 1, MOST_PAUSE_DOUBLINGS)
 
@@ -104,17 +104,19 @@ def longest_slot(key_length):
 
 
 def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
-    """Return whether the path to a root that a neighbor offers (``epoch``, ``hops``) replaces a node's current path.
+    """Return whether the path to a root that a neighbor offers replaces a node's current path to that root.
 
-    ``known``: the current path, a record of epoch (the root's counter), hops and next_hop. A root's path to itself has
-    the next hop `NOBODY`, and is never replaced. ``is_broken``: whether the next hop of ``known`` is lost.
-    ``is_awaited``: whether the node waits for a shorter path of an older epoch (`is_late`). An offered path
+    ``epoch``, ``hops``, ``neighbor``: the offered path: its epoch (the root's counter), its length, and its next hop.
+    ``known``: the current path, a record of epoch, hops and next_hop. A root's path to itself has the next hop
+    `NOBODY`, and is never replaced. ``is_broken``: whether the next hop of ``known`` is lost. ``is_awaited``: whether
+    the node waits for a shorter path of an older epoch (`is_late`). An offered path
 
         of an older epoch    does not replace the current path
         of the same epoch    replaces an intact path if it is shorter, or equally long from a neighbor with a lower
                              address than the next hop
-        of a newer epoch     replaces a broken path, and a longer path. It replaces another path only if ``is_awaited``
-                             is False, and it comes from the next hop or is equally long
+        of a newer epoch     replaces a broken path, and a path that is longer than the offered one. It replaces any
+                             other path only if ``is_awaited`` is False, and the offer comes from the current next hop
+                             or is equally long
 
     As in DSDV, next hops never form a loop.
     """
@@ -139,9 +141,9 @@ def is_late(known, epoch, hops):
 
 
 def is_awaited(late_us, now, lost_after_us):
-    """Return whether a node must wait for a late path (`is_late`): a neighbor offered such a path recently.
+    """Return whether a node must wait for a late path (`is_late`), because a neighbor offered one recently.
 
-    ``late_us``: the time of the last offer, negative before the first offer; ``lost_after_us``: how long an offer
+    ``late_us``: the time in µs of the last offer, negative before the first offer; ``lost_after_us``: how long an offer
     counts as recent, in µs.
     """
     return late_us >= 0 and not is_silent(late_us, now, lost_after_us)
@@ -153,16 +155,16 @@ def is_awaited(late_us, now, lost_after_us):
 def is_silent(heard_us, now, lost_after_us):
     """Return whether a neighbor counts as lost, because it was last heard more than ``lost_after_us`` µs ago.
 
-    ``heard_us``: the time in µs when it was last heard. `is_awaited` applies the same rule to the offer of a path.
+    ``heard_us``: the time in µs when the neighbor was last heard.
     """
     return now - heard_us > lost_after_us
 
 
 def is_in_doubt(heard_us, now, lost_after_us):
-    """Return whether a neighbor has been silent for so long that a node which needs it sends a probe.
+    """Return whether to probe a neighbor that a node needs: it was silent for more than half of ``lost_after_us``.
 
-    ``heard_us``: when the neighbor was last heard, in µs. The probe is sent after half of ``lost_after_us``, the
-    silence after which a neighbor is lost.
+    ``heard_us``: when the neighbor was last heard, in µs; ``lost_after_us``: the silence after which a neighbor is
+    lost, in µs.
     """
     return is_silent(heard_us, now, lost_after_us // 2)
 
@@ -176,27 +178,27 @@ def is_cut_off(epoch_us, now, lost_after_us):
 
 
 def is_info_due(sent_us, now, info_us):
-    """Return whether a node must send an info (status broadcast), because the last was sent too long ago.
+    """Return whether a node must send an info (status broadcast), because the last one was sent too long ago.
 
-    The longest pause is `HELLO_AFTER` times ``info_us``. ``sent_us``: when the last info was sent, in µs.
+    "Too long" is more than `HELLO_AFTER` times ``info_us`` µs. ``sent_us``: when the last info was sent, in µs.
     """
     return now - sent_us > info_us * HELLO_AFTER
 
 
 def is_repeated(after_us, info_us):
-    """Return whether a node repeats its last info (status broadcast) after a pause of ``after_us``.
+    """Return whether a node repeats its last info (status broadcast) after a pause of ``after_us`` µs.
 
-    ``after_us`` is 0 if the info announced no change. The caller doubles the pause after each repetition, and the
-    repetitions end when the pause reaches ``info_us``.
+    ``after_us`` is 0 if the info announced no change: then the result is False. The caller doubles the pause after each
+    repetition, and the repetitions end when the pause reaches ``info_us`` µs, the period of infos.
     """
     return 0 < after_us < info_us
 
 
 def most_named(repeat_after_us, info_us):
-    """Return how many neighbors an info (a node's status broadcast) may name.
+    """Return how many neighbors an info (a node's status broadcast) may name: more if the info announces a change.
 
-    ``repeat_after_us``: the pause before the info is repeated, 0 if it announced no change; ``info_us``: the period of
-    infos, 0 if they are not periodic.
+    ``repeat_after_us``: the pause in µs before the info is repeated, 0 if it announces no change; ``info_us``: the
+    period of infos in µs. If ``info_us`` is 0, infos are not periodic, and the result is 0.
     """
     if not info_us:
         return 0
@@ -206,9 +208,9 @@ def most_named(repeat_after_us, info_us):
 def remaining_namings(left, named_us, now, lost_after_us):
     """Return how many of the next infos (status broadcasts) must name a neighbor that has just named this node.
 
-    A neighbor that is named in an info of this node can conclude that this node hears it. If this node has not named
-    the neighbor for more than half of ``lost_after_us``, it names the neighbor in the next `NAMED_AGAIN` infos.
-    Otherwise the neighbor may just have answered an info that named it, and the result is ``left``.
+    A neighbor that finds its address in an info of this node knows that this node hears it. If this node has not named
+    the neighbor for more than half of ``lost_after_us``, the result is `NAMED_AGAIN`. Otherwise the neighbor may just
+    have answered an info that named it, so no further infos are added, and the result is ``left``.
 
     ``left``: the number of infos that must still name the neighbor; ``named_us``: time in µs when this node last named
     it, negative if never; ``lost_after_us``: the silence in µs after which a neighbor is lost.
@@ -222,15 +224,16 @@ def remaining_namings(left, named_us, now, lost_after_us):
 def retry_wait_us(retry_us, sent):
     """Return how many µs a frame waits for its acknowledgement after ``sent`` earlier transmissions.
 
-    ``retry_us``: the first wait. The caller adds a random part of up to one half of the result.
+    ``retry_us``: the result for a frame's first transmission (``sent`` 0). Each further one doubles it, up to
+    ``MOST_DOUBLINGS`` times. The caller adds a random part of up to one half of the result.
     """
     return retry_us << min(sent, MOST_DOUBLINGS)
 
 
 def longest_wait_us(retry_us):
-    """Return the longest time in µs that a frame waits before it is sent again; ``retry_us`` is the first such wait.
+    """Return the largest result of `retry_wait_us`: the longest time in µs before a frame is sent again.
 
-    The caller adds a random part of up to one half of the result.
+    This is without the random part, up to one half of the result, that the caller adds.
     """
     return retry_us << MOST_DOUBLINGS
 
@@ -238,8 +241,9 @@ def longest_wait_us(retry_us):
 def most_frames(reports, in_flight):
     """Return how many unicast frames a node may send for one input while ``in_flight`` frames are in flight.
 
-    ``reports``: whether the radio reports if a frame arrived. Then a frame is in flight until its report comes.
-    Without reports it is in flight until its acknowledgement comes or is late for the first time.
+    An input is a received frame, a radio's report, a wake-up or a request of the application. ``reports``: whether the
+    radio reports if a frame arrived. Then a frame is in flight until its report comes. Without reports, a frame is in
+    flight until its acknowledgement comes, or the wait after its first transmission ends.
     """
     if reports:
         return max(0, MOST_IN_RADIO - in_flight)
@@ -247,10 +251,11 @@ def most_frames(reports, in_flight):
 
 
 def has_room_to_forward(pending, capacity, is_event):
-    """Return whether a node with ``pending`` pending frames accepts a message that it must forward.
+    """Return whether a node with ``pending`` pending frames accepts an event or a notification to forward.
 
-    ``capacity``: the largest number of pending frames. ``is_event``: whether the message is an event. An event may
-    cause a notification for each sink at this node, so more room must be free for it.
+    ``capacity``: the largest number of pending frames. A notification is accepted while more than a quarter of the
+    capacity is free, an event (``is_event``) while more than half is free. The reason is that an event may cause a
+    notification for each sink with a stored query.
     """
     return pending < capacity - capacity // (2 if is_event else 4)
 
@@ -274,19 +279,25 @@ def next_round(round_):
 
 
 def is_newer_round(round_, known):
-    """Return whether ``round_`` comes after ``known``; both are rounds of a query (transmissions, modulo 256)."""
+    """Return whether ``round_`` is 1 to 127 rounds after ``known``, modulo 256.
+
+    Both are rounds of a query, the numbers of its transmissions by the sink.
+    """
     return 0 < (round_ - known) & U8 < 128
 
 
 def lease_left_s(ends_us, now):
-    """Return the remaining time of a lease in whole seconds, at least 1, because a lease of 0 would end the query."""
+    """Return the time from ``now`` to ``ends_us`` (both in µs) in whole seconds, rounded up, as the rest of a lease.
+
+    The result is at least 1, because a query with a lease of 0 ends the query.
+    """
     return max(1, -((now - ends_us) // SECOND_US))
 
 
 def asked_lease_s(longest_s, expires_us, now):
     """Return the lease in seconds to request for a subscription that ends at ``expires_us`` (in µs).
 
-    The lease lasts until the subscription ends, but at most ``longest_s`` seconds, because refreshes extend it.
+    The lease lasts until the subscription ends, but at most ``longest_s`` seconds; later refreshes extend it.
     """
     return min(longest_s, LEASE_FOREVER_S - 1, lease_left_s(expires_us, now))
 

@@ -3,9 +3,10 @@
 Theory of operation
     A frame that is not acknowledged is sent again, up to ``retries`` times. The wait is ``retry_ms``, then twice that,
     four times and eight times, each plus a random part of up to one half, so that two frames that collided do not
-    collide again. Then the neighbor counts as lost, unless another frame from it was heard meanwhile. In that case the
-    link is only poor, and the frame is sent up to three times as often. A receiver that gets a frame a second time
-    acknowledges it and otherwise ignores it. With ``retries=0`` nothing is acknowledged.
+    collide again. If no acknowledgement has come when the last wait ends, the neighbor counts as lost. But if another
+    frame from it was heard meanwhile, the link is only poor, and up to three times as many retransmissions are allowed.
+    A receiver that gets a frame a second time acknowledges it and otherwise ignores it. With ``retries=0`` nothing is
+    acknowledged.
 
     A *call* of a node is one reception, report, wake-up or request of its application. One call sends at most
     `rules.MOST_AT_ONCE` of these frames. A new key, an event for many sinks or a burst of events creates hundreds of
@@ -19,8 +20,8 @@ Theory of operation
     acknowledging them (`rules.has_room_to_forward`). The sender sends a refused frame again after the longest wait, and
     does not count its neighbor as lost. A message that is still refused after the time in which neighbors count as lost
     is dropped as "full": two nodes may both be full of notifications to each other. Events are counted apart from other
-    frames. Otherwise refused events would hold up the notifications that the neighbor accepts: two nodes full of events
-    to each other would send nothing else.
+    frames. If they were counted together, refused events would hold up notifications, which the neighbor still accepts,
+    and two nodes that are full of events for each other would send nothing else.
 
 Radios that report
     A radio may report whether a unicast frame was acknowledged by the neighbor's radio (`Node.sent`). From its first
@@ -58,9 +59,9 @@ TURN, REPORT, ACK, REFUSAL = range(4)
 class Pending:
     """A frame that waits to be sent or answered.
 
-    waits_for: TURN, REPORT, ACK or REFUSAL; direction: UP to the parent, DOWN to a node whose key is a prefix of the
-    target, else OPEN; sent: how often the frame was sent; first_us: time in µs of the first transmission;
-    due_us: time in µs at which the wait ends.
+    waits_for: TURN, REPORT, ACK or REFUSAL (`Unicast._wait_for` explains them); direction: UP to the parent, DOWN to a
+    node whose key is a prefix of the target, else OPEN; sent: how often the frame was sent; first_us: time in µs of the
+    first transmission; due_us: time in µs at which the wait ends.
     """
 
     def __init__(self, neighbor, number, message, direction, frame, now):
@@ -92,22 +93,25 @@ class Unicast:
         self._numbers = RecentIds(MOST_NEIGHBORS)  # neighbor -> the number of the last frame to it
 
     def start(self, boot):
-        """Begin to number frames after ``boot`` earlier starts.
+        """Choose the sequence number of the first frame; ``boot``: the number of earlier starts of the node.
 
-        After a restart, neighbors may remember the numbers from before. So the numbers of four successive starts begin
-        in different quarters of the 16-bit numbers, at a random place.
+        Neighbors may remember frame numbers from before a restart. So the numbers of four successive starts begin in
+        different quarters of the 16-bit range, at a random number there.
         """
         self._first_number = (boot & 3) << 14 | self._first_number & 0x3FFF
 
     def begin(self, now):
-        """Prepare for an input of the node: count its frames in flight, and set how many more it may send now."""
+        """Count the node's frames in flight, and set how many more frames it may send for the current input.
+
+        An input is a received frame, a radio's report, a wake-up or a request of the application.
+        """
         in_flight = 0
         unacknowledged = {}
         for pending in self.pending:
             if pending.waits_for == REPORT:
                 in_flight += 1
             elif pending.sent and pending.waits_for != REFUSAL:
-                unacknowledged[_window(pending)] = unacknowledged.get(_window(pending), 0) + 1
+                unacknowledged[_counter_key(pending)] = unacknowledged.get(_counter_key(pending), 0) + 1
                 if not self._has_reported and pending.sent == 1 and pending.due_us > now:
                     in_flight += 1
         self._unacknowledged = unacknowledged
@@ -143,7 +147,7 @@ class Unicast:
         """
         if not self._frames_left:
             return False
-        return self._has_reported or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_IN_FLIGHT
+        return self._has_reported or pending.sent or self._unacknowledged.get(_counter_key(pending), 0) < MOST_IN_FLIGHT
 
     def _send_or_wait(self, pending, now):
         if self._may_send(pending):
@@ -160,7 +164,7 @@ class Unicast:
             return
         if not pending.sent:
             pending.first_us = now
-            self._unacknowledged[_window(pending)] = self._unacknowledged.get(_window(pending), 0) + 1
+            self._unacknowledged[_counter_key(pending)] = self._unacknowledged.get(_counter_key(pending), 0) + 1
         pending.sent += 1
         if self._has_reported:
             self._wait_for(REPORT, pending, longest_wait_us(self._retry_us), now)
@@ -168,9 +172,10 @@ class Unicast:
             self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
 
     def _wait_for(self, state, pending, wait_us, now):
-        """Set what a pending frame waits for, and for how long: ``wait_us`` plus a random part of up to half of it.
+        """Set what a pending frame waits for, and when the wait ends: 1 to 1.5 times ``wait_us`` from now, at random.
 
-        ``state``: TURN (to be sent), REPORT (of the radio), ACK, or REFUSAL (until it can no longer come).
+        ``state``: TURN, its turn to be sent; REPORT, the radio's report; ACK, an acknowledgement; REFUSAL, a refusal,
+        which can come until the end of the wait.
         """
         pending.waits_for = state
         pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
@@ -193,7 +198,7 @@ class Unicast:
         self._send_next(now)
 
     def _send_next(self, now):
-        """Send frames that wait for their turn, up to the limit for the input that the node processes."""
+        """Send frames that wait for their turn, at most as many as `begin` permits."""
         self.begin(now)
         for pending in self.pending:
             if not self._frames_left:
@@ -204,8 +209,8 @@ class Unicast:
     def take_refusal(self, neighbor, number, now):
         """Plan another transmission of a frame that a neighbor refused, or drop the frame if it is too old.
 
-        ``number``: the frame's sequence number. A neighbor refuses a frame if it has no room now, or if it is not the
-        parent or child that the frame assumes. In the latter case the neighbor's next status broadcast may change the
+        ``number``: the frame's sequence number. A neighbor refuses a frame if it has no room now, or if the frame is
+        misdirected (`routing.is_misdirected`). In the latter case the neighbor's next status broadcast may change the
         message's next hop before the frame is sent again.
         """
         pending = self._find_pending(neighbor, number)
@@ -229,11 +234,17 @@ class Unicast:
         return None
 
     def is_new(self, neighbor, number):
-        """Return whether this node has not yet accepted a frame with this sequence number from a neighbor."""
+        """Return whether this node has not yet accepted a frame with the sequence number ``number`` from a neighbor.
+
+        Without repetition (``retries=0``) every frame is new.
+        """
         return not self._retries or (neighbor, number) not in self._accepted
 
     def take(self, neighbor, number, wants_ack):
-        """Remember the sequence number of a neighbor's frame as accepted; if ``wants_ack``, acknowledge the frame."""
+        """Remember the sequence number of a neighbor's frame as accepted; if ``wants_ack``, acknowledge the frame.
+
+        Do nothing without repetition (``retries=0``).
+        """
         if self._retries:
             if wants_ack:
                 self.node.outbox.append((neighbor, wire.encode_ack(number)))
@@ -244,7 +255,10 @@ class Unicast:
         self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
     def take_acknowledgement(self, neighbor, number, now):
-        """Remove the frame ``number`` that a neighbor acknowledged, and send waiting frames that may be sent now."""
+        """Remove the pending frame that a neighbor has acknowledged, and send waiting frames that may be sent now.
+
+        ``number``: the frame's sequence number, from the acknowledgement. Do nothing if the frame is not pending.
+        """
         pending = self._find_pending(neighbor, number)
         if pending is not None:
             self.pending.remove(pending)
@@ -264,20 +278,24 @@ class Unicast:
         )
 
     def withdraw(self, is_wrong):
-        """Remove the pending frames for which ``is_wrong(pending)`` is true, and return a list of their messages."""
-        wrong_frames = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
-        if wrong_frames:
-            self.pending = [pending for pending in self.pending if pending not in wrong_frames]
-        return [pending.message for pending in wrong_frames]
+        """Remove the pending frames for which ``is_wrong(pending)`` is true, and return a list of their messages.
+
+        Frames that have arrived, and only wait for a possible refusal, stay.
+        """
+        withdrawn_frames = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
+        if withdrawn_frames:
+            self.pending = [pending for pending in self.pending if pending not in withdrawn_frames]
+        return [pending.message for pending in withdrawn_frames]
 
     def next_due_us(self):
         """Return the earliest time in µs at which a pending frame is due, or None if no frame is pending."""
         return min([pending.due_us for pending in self.pending]) if self.pending else None
 
     def wake(self, now):
-        """Send due frames again, and remove the frames to neighbors that no longer answer.
+        """Send due frames again, and remove all frames to neighbors that no longer answer.
 
-        Returns [(neighbor, messages that it has not acknowledged)] for these neighbors.
+        Returns [(neighbor, list of the messages that it has not acknowledged)] for the neighbors that no longer answer:
+        a frame to them has been sent too often (`rules.is_given_up`).
         """
         silent_neighbors = []
         self.pending = [
@@ -306,9 +324,10 @@ class Unicast:
         return given_up_messages
 
 
-def _window(pending):
-    """Return (neighbor, whether the frame is an event): the key under which unacknowledged frames are counted.
+def _counter_key(pending):
+    """Return the key of the counter that counts a pending frame while it is unacknowledged.
 
-    Events have a counter of their own at each neighbor, so a refused event delays only other events.
+    The key is (neighbor, whether the frame carries an event). Events are counted separately, so a refused event delays
+    only other events.
     """
     return pending.neighbor, isinstance(pending.message, wire.Event)

@@ -1,37 +1,17 @@
 """TinyMQ's frames: the encoding of infos, joins, grants, queries, events and notifications in bytes.
 
 Layout (little-endian, packed)
-    info          0x49  number of positions u8, each: tree u8, epoch u32, parent u32 (0xFFFFFFFF: none), key;
-                        number of distances u8, each: tree u8, epoch u32, hops u16;
-                        then, if there are any, number of neighbors that the sender hears u8, each: address u32
-    ack           0x41  number u16 of the acknowledged frame
+    The table of fields in ``dissector.py`` describes it; docs/FRAMES.md shows it. All frames but infos, acks and
+    refusals are unicast, and contain the number of the frame at its sender. An ack or a refusal contains the number of
+    the frame that it answers. A probe only requests an ack.
 
-    All other frames are unicast, and begin with type u8, number u16 of the frame at its sender:
-
-    join          0x4A  tree u8
-    grant         0x47  tree u8, epoch u32, key
-    query         0x51  tree u8, sink u32, query u32, round u8, lease u16 (s; 0 ends it, 65535 never ends), hops u16,
-                        sink's tree u8, sink's key, region, attributes
-    event         0x45  tree u8, publisher u32, sequence u32, hops u16, region, attributes
-    notification  0x4E  tree u8, sink u32, query u32, by_key u8 (0 or 1), publisher u32, sequence u32, hops u16,
-                        sink's tree u8, sink's key, attributes
-
-    probe         0x50  (nothing: it only requests an ack)
-
-    refusal       0x52  number u16 of the frame that the sender of the refusal has not accepted
-
-    In the type of a query, an event or a notification, a further bit shows the *direction*, which is the role in the
-    tree that the sender assumes of the receiver: 0x80 (UP) the sender's parent, 0x20 (DOWN) a node whose key is a
-    prefix of the strings in the message's region, or of the sink's key. A receiver without that role does not
-    acknowledge.
+    In the type of a query, an event or a notification, a further bit shows the *direction*: the role in the tree that
+    the sender assumes of the receiver. 0x80 (UP): the sender's parent. 0x20 (DOWN): a node whose key is a prefix of the
+    strings in the message's region, or of the sink's key. A receiver without that role does not acknowledge.
 
     Without the bit 0x40 the type requests no ack: the sender's radio reports whether the frame arrived. Then a receiver
     without the assumed role answers with a refusal. To a frame that requests an ack, a receiver answers with a refusal
     if it has no room for the message.
-
-    key           number of bits u16, then the bits, the first bit highest, padded with zeros to whole bytes
-    region        bits of the key space u8, number of intervals u8, each: lowest, highest, big-endian, in whole bytes
-    attributes    number u8, then the attributes as in all protocols' frames (attributes/wire.py)
 
     A tree is the index of its root in the list of roots, which all nodes have. The link layer provides the sender.
 
@@ -103,11 +83,16 @@ Notification = namedtuple(
     ("tree", "sink", "query", "by_key", "publisher", "sequence", "hops", "sink_tree", "sink_key", "attributes"),
 )
 
-HEAD_LAYOUT = "<BH"
-GRANT_LAYOUT = "<BI"
-QUERY_LAYOUT = "<BIIBHHB"
-EVENT_LAYOUT = "<BIIH"
-NOTIFICATION_LAYOUT = "<BIIBIIHB"
+# Unicast message -> (its type; the format in struct of the type, the frame's number and the first fields; the parts
+# that follow): K a key, R a region, A an interest's attributes, D data.
+LAYOUTS = {
+    Probe: (PROBE, "<BH", ""),
+    Join: (JOIN, "<BHB", ""),
+    Grant: (GRANT, "<BHBI", "K"),
+    Query: (QUERY, "<BHBIIBHHB", "KRA"),
+    Event: (EVENT, "<BHBIIH", "RD"),
+    Notification: (NOTIFICATION, "<BHBIIBIIHB", "KD"),
+}
 POSITION_LAYOUT = "<BII"
 DISTANCE_LAYOUT = "<BIH"
 _RANGES = {"B": U8, "H": U16, "I": U32}
@@ -139,7 +124,7 @@ def with_lease(query, lease_s):
 
 
 def by_key(notification):
-    """Return a copy of a notification that is routed by its sink's key instead of the query's reverse path."""
+    """Return a copy of a notification, to be routed by its sink's key instead of its query's reverse path."""
     return _replace_field(notification, 3, True)
 
 
@@ -188,18 +173,30 @@ def wants_ack(frame):
 
 
 def number_of(frame):
-    """Return the sequence number of a unicast frame, or None if its type is info, ack, refusal or unknown."""
+    """Return the sequence number of a unicast frame, or None if it is an info, an ack, a refusal or invalid."""
     return unpack_from("<H", frame, 1)[0] if len(frame) >= 3 and frame[0] in KINDS else None
 
 
 def encode(number, message, direction=OPEN):
-    """Return the unicast frame of a message other than Info, Ack and Refusal; ``number``: the frame's number.
+    """Return the unicast frame of a message other than Info, Ack and Refusal; ``number``: its sequence number.
 
     ``direction``: OPEN, or for a Query, an Event or a Notification also UP or DOWN. Raises EncodeError if a field is
     out of range.
     """
-    kind, encode_body = ENCODERS[type(message)]
-    return _pack(HEAD_LAYOUT, kind | _DIRECTION_BITS[direction], number) + encode_body(message)
+    kind, layout, parts = LAYOUTS[type(message)]
+    at = len(layout) - 3
+    frame = _pack(layout, kind | _DIRECTION_BITS[direction], number, *message[:at])
+    for part in parts:
+        value = message[at]
+        if part == "K":
+            frame += _encode_key(value)
+        elif part == "R":
+            at += 1
+            frame += _encode_region(value, message[at])
+        else:
+            frame += _pack("<B", len(value)) + (encode_attributes if part == "A" else encode_readings)(value)
+        at += 1
+    return frame
 
 
 def direction_of(frame):
@@ -207,51 +204,10 @@ def direction_of(frame):
     return KINDS[frame[0]][1]
 
 
-def _encode_nothing(probe):
-    return b""
-
-
-def _encode_join(join):
-    return _pack("<B", join.tree)
-
-
-def _encode_grant(grant):
-    return _pack(GRANT_LAYOUT, grant.tree, grant.epoch) + _encode_key(grant.key)
-
-
-def _encode_query(query):
-    tree, sink, number, round_, lease_s, hops, sink_tree, sink_key, key_bits, region, attributes = query
-    head = _pack(QUERY_LAYOUT, tree, sink, number, round_, lease_s, hops, sink_tree) + _encode_key(sink_key)
-    body = encode_attributes(attributes)
-    return head + _encode_region(key_bits, region) + _pack("<B", len(attributes)) + body
-
-
-def _encode_event(event):
-    tree, publisher, sequence, hops, key_bits, region, attributes = event
-    body = _encode_region(key_bits, region) + _pack("<B", len(attributes)) + encode_readings(attributes)
-    return _pack(EVENT_LAYOUT, tree, publisher, sequence, hops) + body
-
-
-def _encode_notification(notification):
-    tree, sink, query, by_key, publisher, sequence, hops, sink_tree, sink_key, attributes = notification
-    head = _pack(NOTIFICATION_LAYOUT, tree, sink, query, 1 if by_key else 0, publisher, sequence, hops, sink_tree)
-    return head + _encode_key(sink_key) + _pack("<B", len(attributes)) + encode_readings(attributes)
-
-
-ENCODERS = {
-    Probe: (PROBE, _encode_nothing),
-    Join: (JOIN, _encode_join),
-    Grant: (GRANT, _encode_grant),
-    Query: (QUERY, _encode_query),
-    Event: (EVENT, _encode_event),
-    Notification: (NOTIFICATION, _encode_notification),
-}
-
-
 def _pack(layout, *values):
     for code, value in zip(layout[1:], values):
         if not 0 <= value <= _RANGES[code]:
-            raise EncodeError("a field of the frame is %r; it must be 0 to %d" % (value, _RANGES[code]))
+            raise EncodeError("a field of the frame is %r; it must be from 0 to %d" % (value, _RANGES[code]))
     return pack(layout, *values)
 
 
@@ -270,7 +226,10 @@ def _encode_region(key_bits, region):
             % (len(region), key_bits, MOST_INTERVALS, WIDEST_KEY_SPACE)
         )
     if not ascends(region, key_bits):
-        raise EncodeError("region is %r; its intervals must be disjoint, ascending, of %d bits" % (region, key_bits))
+        raise EncodeError(
+            "region is %r; its intervals must be disjoint, in ascending order, with ends of %d bits"
+            % (region, key_bits)
+        )
     size_B = (key_bits + 7) // 8
     interval_parts = [low.to_bytes(size_B, "big") + high.to_bytes(size_B, "big") for low, high in region]
     return bytes((key_bits, len(region))) + b"".join(interval_parts)
@@ -301,9 +260,25 @@ def decode(frame):
         return None, Ack(frame_number) if type_byte == ACK else Refusal(frame_number)
     if type_byte not in KINDS:
         raise DecodeError("the frame begins with %r, which is not a TinyMQ message type" % (bytes(frame[:1]),))
-    reader = _Reader(frame, 1)
-    (frame_number,) = reader.read_fields("<H")
-    return frame_number, _DECODERS[KINDS[type_byte][0]](reader)
+    kind = KINDS[type_byte][0]
+    message_class, layout, parts = _CLASSES[kind]
+    reader = _Reader(frame, 0)
+    fields = reader.read_fields(layout)
+    values = list(fields[2:])
+    if kind == NOTIFICATION:
+        if values[3] > 1:
+            raise DecodeError("the notification's field by_key is %d; it must be 0 or 1" % values[3])
+        values[3] = values[3] == 1
+    for part in parts:
+        if part == "K":
+            values.append(reader.read_key())
+        elif part == "R":
+            values += reader.read_region()
+        else:
+            values.append(reader.read_attributes(decode_attributes if part == "A" else decode_readings))
+    if not parts or part == "K":  # attributes end the frame
+        reader.expect_end()
+    return fields[1], message_class(*values)
 
 
 class _Reader:
@@ -315,10 +290,10 @@ class _Reader:
 
     def read_fields(self, layout):
         """Read the fields of a struct layout; return them as a tuple."""
-        self._check_length(calcsize(layout))
-        fields = unpack_from(layout, self.frame, self.offset)
-        self.offset += calcsize(layout)
-        return fields
+        size_B = calcsize(layout)
+        self._check_length(size_B)
+        self.offset += size_B
+        return unpack_from(layout, self.frame, self.offset - size_B)
 
     def read_number(self, size_B):
         """Read and return a big-endian integer of ``size_B`` bytes."""
@@ -337,7 +312,7 @@ class _Reader:
         return bits(padded_bits >> padding_bits, length)
 
     def read_region(self):
-        """Read a region, a set of strings; return (bits of a string, tuple of its intervals (lowest, highest))."""
+        """Read a region, a set of strings; return (bits per string, tuple of intervals (lowest, highest))."""
         key_bits, interval_count = self.read_fields("<BB")
         if not 1 <= key_bits <= WIDEST_KEY_SPACE or interval_count < 1:
             raise DecodeError(
@@ -348,18 +323,22 @@ class _Reader:
         region = tuple([(self.read_number(size_B), self.read_number(size_B)) for _ in range(interval_count)])
         if not ascends(region, key_bits):
             raise DecodeError(
-                "invalid region: %d intervals; they must be disjoint, ascending, of %d bits"
+                "invalid region: its %d intervals must be disjoint, in ascending order, with ends of %d bits"
                 % (interval_count, key_bits)
             )
         return key_bits, region
 
     def read_attributes(self, decode_list):
-        """Read the number of attributes; return ``decode_list(frame, offset, number)``, the decoded attributes."""
-        (attribute_count,) = self.read_fields("<B")
-        return decode_list(self.frame, self.offset, attribute_count)
+        """Read the number of attributes and the attributes, which end the frame; return the decoded attributes.
+
+        ``decode_list``: a function (frame, offset of the first attribute, number) that decodes them. The cursor stays
+        at the first attribute.
+        """
+        self._check_length(1)
+        self.offset += 1
+        return decode_list(self.frame, self.offset, self.frame[self.offset - 1])
 
     def is_at_end(self):
-        """Return whether all bytes are read."""
         return self.offset == len(self.frame)
 
     def expect_end(self):
@@ -380,7 +359,7 @@ def bits(number, count):
 
 
 def _decode_info(reader):
-    positions, distances, heard = [], [], []
+    positions, distances, heard_addresses = [], [], []
     (entry_count,) = reader.read_fields("<B")
     for _ in range(entry_count):
         tree, epoch, parent = reader.read_fields(POSITION_LAYOUT)
@@ -392,63 +371,16 @@ def _decode_info(reader):
         (entry_count,) = reader.read_fields("<B")
         if not entry_count:
             raise DecodeError("the info has a list of 0 neighbors; without neighbors the list must be absent")
-        heard = [reader.read_fields("<I")[0] for _ in range(entry_count)]
+        heard_addresses = [reader.read_fields("<I")[0] for _ in range(entry_count)]
         reader.expect_end()
-    return Info(tuple(positions), tuple(distances), tuple(heard))
+    return Info(tuple(positions), tuple(distances), tuple(heard_addresses))
 
 
-def _decode_probe(reader):
-    reader.expect_end()
-    return Probe()
-
-
-def _decode_join(reader):
-    join = Join(*reader.read_fields("<B"))
-    reader.expect_end()
-    return join
-
-
-def _decode_grant(reader):
-    tree, epoch = reader.read_fields(GRANT_LAYOUT)
-    grant = Grant(tree, epoch, reader.read_key())
-    reader.expect_end()
-    return grant
-
-
-def _decode_query(reader):
-    tree, sink, number, round_, lease_s, hops, sink_tree = reader.read_fields(QUERY_LAYOUT)
-    sink_key = reader.read_key()
-    key_bits, region = reader.read_region()
-    attributes = reader.read_attributes(decode_attributes)
-    return Query(tree, sink, number, round_, lease_s, hops, sink_tree, sink_key, key_bits, region, attributes)
-
-
-def _decode_event(reader):
-    tree, publisher, sequence, hops = reader.read_fields(EVENT_LAYOUT)
-    key_bits, region = reader.read_region()
-    return Event(tree, publisher, sequence, hops, key_bits, region, reader.read_attributes(decode_readings))
-
-
-def _decode_notification(reader):
-    tree, sink, query, by_key, publisher, sequence, hops, sink_tree = reader.read_fields(NOTIFICATION_LAYOUT)
-    if by_key > 1:
-        raise DecodeError("the notification's field by_key is %d; it must be 0 or 1" % by_key)
-    sink_key = reader.read_key()
-    attributes = reader.read_attributes(decode_readings)
-    return Notification(tree, sink, query, by_key == 1, publisher, sequence, hops, sink_tree, sink_key, attributes)
-
-
-_DECODERS = {
-    PROBE: _decode_probe,
-    JOIN: _decode_join,
-    GRANT: _decode_grant,
-    QUERY: _decode_query,
-    EVENT: _decode_event,
-    NOTIFICATION: _decode_notification,
-}
+# Type of a unicast message -> (its class, its first fields, the parts that follow).
+_CLASSES = {kind: (message_class, layout, parts) for message_class, (kind, layout, parts) in LAYOUTS.items()}
 
 # The first byte of a unicast frame -> (its type, its direction).
-KINDS = {kind: (kind, OPEN) for kind in _DECODERS}
+KINDS = {kind: (kind, OPEN) for kind in _CLASSES}
 for _kind in (QUERY, EVENT, NOTIFICATION):
     KINDS[_kind | _DIRECTION_BITS[UP]] = _kind, UP
     KINDS[_kind | _DIRECTION_BITS[DOWN]] = _kind, DOWN

@@ -43,14 +43,14 @@ def free_slot(taken):
 
 
 def whole_key_space(key_bits):
-    """Return the set of all strings of ``key_bits`` bits as a region, a tuple of intervals of integers."""
+    """Return ((lowest, highest),), the interval of all strings of ``key_bits`` bits, as integers."""
     return ((0, (1 << key_bits) - 1),)
 
 
 def universe(key, key_bits):
-    """Return the universe of a key, the strings of ``key_bits`` bits that begin with the key, as a region.
+    """Return ((lowest, highest),), the interval of the strings of ``key_bits`` bits that begin with the key.
 
-    The region is empty if the key has more than ``key_bits`` bits.
+    The strings are integers. If the key has more than ``key_bits`` bits, the result is ().
     """
     free_bits = key_bits - len(key)
     if free_bits < 0:
@@ -60,10 +60,9 @@ def universe(key, key_bits):
 
 
 def zone(key, child_keys, key_bits):
-    """Return the zone of the node with the key ``key`` as a region.
+    """Return the zone of the node with the key ``key``, as intervals of strings ((lowest, highest), ...).
 
-    A zone has the strings of ``key_bits`` bits that begin with the node's key, but not with a child's.
-
+    A zone contains the strings of ``key_bits`` bits that begin with the node's key, but not with a child's key.
     ``child_keys``: the keys of the children.
     """
     region = universe(key, key_bits)

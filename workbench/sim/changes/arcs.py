@@ -8,8 +8,8 @@ Theory of operation
     Each cause of changes is a *layer*, a table of (arc, time, value):
 
         base         the topology's ratio. For an arc of a node that moves: the ratio by the topology's rule at the
-                     positions of both nodes, at each step of the movement. For an arc of a link trace: its ratios,
-                     which take precedence from its first row on
+                     positions of both nodes, at each step of the movement. For an arc of a link trace: the ratios
+                     of the trace, which take precedence from the arc's first row on
         bursts       for each Gilbert-Elliott process a factor, 1 in the good state, ``bad_pdr`` in the bad state
         partitions   1, or 0 while a partition separates the two nodes
 
@@ -79,7 +79,10 @@ class LinkChanges(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """Values of arcs over time. ``arc``: sender * nodes + receiver. ``default``: an arc's value before its first."""
+    """Values of arcs over time: from ``time_us[k]`` on, arc ``arc[k]`` has the value ``value[k]``.
+
+    With n nodes, the arc from index s to index r is the number s * n + r. ``default``: the value before the first row.
+    """
 
     arc: np.ndarray
     time_us: np.ndarray
@@ -113,7 +116,7 @@ def _tracks(scenario: Any) -> dict[int, Track]:
 
 
 def tracks(scenario: Any) -> Mapping[int, Track]:
-    """Return {node: its path} for the nodes of a scenario that move."""
+    """Return {address: `Track`} with the paths of the nodes that move in a scenario; {} if no node moves."""
     if not any(isinstance(item, items_module.Move) for item in scenario.workload):
         return {}
     return _tracks(scenario)
@@ -143,9 +146,10 @@ def _graph_of_all_arcs(scenario: Any) -> nx.DiGraph:
 
 
 def graph_of_all_arcs(scenario: Any) -> nx.DiGraph:
-    """Return the graph of all arcs that exist at some time in a run: the topology, if its links do not change.
+    """Return the graph of all arcs that exist at some time in a run; if no links change, this is the topology.
 
-    A sink can be reached if a path in this graph leads to it, although its arcs may never exist at the same time.
+    A sink counts as reachable if a path in this graph leads to it, although the path's arcs may never exist at the
+    same time.
     """
     if not any(isinstance(item, items_module.LINK_ITEMS) for item in scenario.workload):
         return scenario.topology
@@ -153,10 +157,10 @@ def graph_of_all_arcs(scenario: Any) -> nx.DiGraph:
 
 
 def noise_intervals(changes: LinkChanges, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (first, intervals_us): the intervals in which jammers disturb each of the ``nodes`` nodes, ascending.
+    """Return (first, intervals_us): for each node, the intervals in which at least one jammer disturbs it.
 
-    The intervals of node i are rows ``first[i]`` to ``first[i + 1] - 1`` of ``intervals_us`` (k, 2) int64:
-    [begin, end) in µs. They are disjoint, also if several jammers disturb a node.
+    ``nodes``: the number of nodes. ``intervals_us`` (k, 2), int64: [begin, end) of each interval in µs. The intervals
+    of node i are the rows ``first[i]`` to ``first[i + 1] - 1`` of ``intervals_us``, in order of time and disjoint.
     """
     rows = changes.rows[(changes.rows["kind"] == JAM) | (changes.rows["kind"] == JAM_END)]
     rows = rows[np.argsort(rows["subject"], kind="stable")]
@@ -179,7 +183,7 @@ def noise_intervals(changes: LinkChanges, nodes: int) -> tuple[np.ndarray, np.nd
 def presence_of_arcs(scenario: Any) -> dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
     """Return {(sender, receiver): (times, presence)} of the arcs that appear or vanish during a run.
 
-    Nodes are addresses. ``times`` (k,): times in µs, ascending from 0; ``presence`` (k,): whether the arc
+    Sender and receiver are addresses. ``times`` (k,): times in µs, ascending from 0. ``presence`` (k,): whether the arc
     exists in the interval that begins at each time.
     """
     changes = link_changes(scenario)
@@ -190,11 +194,11 @@ def presence_of_arcs(scenario: Any) -> dict[tuple[int, int], tuple[np.ndarray, n
     rows = rows[np.argsort(rows["subject"], kind="stable")]
     arcs, first = np.unique(rows["subject"], return_index=True)
     presence = {}
-    for arc, of_arc in zip(arcs.tolist(), np.split(rows, first[1:]), strict=True):
-        exists = np.append(changes.ratios[arc] >= 0, of_arc["ratio"] >= 0)
+    for arc, arc_rows in zip(arcs.tolist(), np.split(rows, first[1:]), strict=True):
+        exists = np.append(changes.ratios[arc] >= 0, arc_rows["ratio"] >= 0)
         if not exists.all():
             ends = nodes[changes.senders[arc]], nodes[changes.receivers[arc]]
-            presence[ends] = np.append(0, of_arc["time_us"]), exists
+            presence[ends] = np.append(0, arc_rows["time_us"]), exists
     return presence
 
 
@@ -256,20 +260,20 @@ class _Builder:
     # The base layer
 
     def _make_base(self) -> Layer:
-        static = self._read_topology()
-        traced = [self._read(item.trace) for item in self.items if isinstance(item, items_module.LinkTrace)]
-        moved = [self._make_moved()] if self.tracks else []
-        if moved:
-            has_moving_end = self.moving[static.arc // self.count] | self.moving[static.arc % self.count]
-            static = _select(static, ~has_moving_end)
-        if not traced:
-            return _join([static, *moved])
-        trace = _join(traced)
+        static_layer = self._read_topology()
+        traced_layers = [self._read(item.trace) for item in self.items if isinstance(item, items_module.LinkTrace)]
+        moved_layers = [self._make_moving_layer()] if self.tracks else []
+        if moved_layers:
+            has_moving_end = self.moving[static_layer.arc // self.count] | self.moving[static_layer.arc % self.count]
+            static_layer = _select(static_layer, ~has_moving_end)
+        if not traced_layers:
+            return _join([static_layer, *moved_layers])
+        trace = _join(traced_layers)
         by_time = np.argsort(trace.time_us, kind="stable")
         traced_arcs, first_rows = np.unique(trace.arc[by_time], return_index=True)
         first_times_us = trace.time_us[by_time][first_rows]
         # From its first row of an arc, a trace takes precedence.
-        return _join([*(_before(layer, traced_arcs, first_times_us) for layer in (static, *moved)), trace])
+        return _join([*(_before(layer, traced_arcs, first_times_us) for layer in (static_layer, *moved_layers)), trace])
 
     def _read_topology(self) -> Layer:
         arcs = np.array(list(self.scenario.topology.edges), np.int64).reshape(-1, 2)
@@ -286,7 +290,7 @@ class _Builder:
     # Movement
 
     def _list_step_times(self) -> np.ndarray:
-        """Return the times in µs, ascending from 0, at which links follow the positions of moving nodes."""
+        """Return the times in µs, ascending from 0, at which the links of moving nodes are computed anew."""
         times = [np.zeros(1, np.int64)]
         for item in self.items:
             if not isinstance(item, items_module.Move):
@@ -312,8 +316,8 @@ class _Builder:
                 positions_m[moving] = [path_m[step] for path_m in paths_m]
             yield time_us, positions_m
 
-    def _make_moved(self) -> Layer:
-        """Return the layer of all arcs that have an end at a moving node."""
+    def _make_moving_layer(self) -> Layer:
+        """Return the delivery ratios over time of all arcs whose sender or receiver moves."""
         rule = self._link_rule()
         layers, arcs, ratios = [], np.zeros(0, np.int64), np.zeros(0)
         last_positions_m = None
@@ -327,14 +331,17 @@ class _Builder:
             last_ratios = ratios[row] if len(arcs) else np.zeros(len(new_arcs))
             is_changed = ~is_known | (np.abs(new_ratios - last_ratios) >= RESOLUTION)
             new_ratios = np.where(is_changed, new_ratios, last_ratios)
-            ended = arcs[~np.isin(arcs, new_arcs, assume_unique=True)]
-            for arc, value in ((new_arcs[is_changed], new_ratios[is_changed]), (ended, np.full(len(ended), ABSENT))):
+            vanished_arcs = arcs[~np.isin(arcs, new_arcs, assume_unique=True)]
+            for arc, value in (
+                (new_arcs[is_changed], new_ratios[is_changed]),
+                (vanished_arcs, np.full(len(vanished_arcs), ABSENT)),
+            ):
                 layers.append(Layer(arc, np.full(len(arc), time_us), value, ABSENT))
             arcs, ratios = new_arcs, new_ratios
         return _join(layers)
 
     def _link_rule(self) -> Mapping[str, Any]:
-        """Return the rule by which moving nodes are linked: the topology's own, or the radius of the first movement."""
+        """Return the rule by which moving nodes are linked: the first movement's radius, else the topology's rule."""
         radius_m = next((item.radius_m for item in self.items if isinstance(item, items_module.Move)), None)
         if radius_m is not None:
             return {"radius_m": radius_m}
@@ -343,7 +350,10 @@ class _Builder:
         return rule | {name: as_propagation(rule[name], Propagation()) for name in ("propagation",) if name in rule}
 
     def _link_moving_nodes(self, positions_m: np.ndarray, rule: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return (arcs, delivery ratios) between nodes of which at least one moves; arcs ascend."""
+        """Return (arcs, delivery ratios): all arcs of which at least one end moves; arcs as in `Layer`, ascending.
+
+        ``positions_m`` (n, 2): the positions of all nodes. ``rule``: arguments of `arcs_by_rule`.
+        """
         arcs, pdr = arcs_by_rule(self.addresses, positions_m, **rule)
         are_indices = self.addresses[-1] == self.count - 1
         senders, receivers = (arcs if are_indices else np.searchsorted(self.addresses, arcs)).reshape(-1, 2).T
@@ -357,28 +367,31 @@ class _Builder:
         return codes[order], pdr[order]
 
     def _make_strengths(self, arcs: np.ndarray) -> Layer:
-        """Return the layer of the strengths of received frames, in tenths of a dB."""
+        """Return for ``arcs`` the strength of the sender's frames at the receiver over time, in tenths of a dB."""
         senders, receivers = arcs // self.count, arcs % self.count
-        layers, last = [], np.full(len(arcs), np.iinfo(np.int32).max)
+        layers, last_strengths = [], np.full(len(arcs), np.iinfo(np.int32).max)
         for time_us, positions_m in self._list_positions():
             strengths = strengths_ddB(positions_m, senders, receivers)
-            is_changed = strengths != last
+            is_changed = strengths != last_strengths
             layers.append(
                 Layer(arcs[is_changed], np.full(np.count_nonzero(is_changed), time_us), strengths[is_changed], 0.0)
             )
-            last = strengths
+            last_strengths = strengths
         return _join(layers)
 
     # Factors and partitions
 
     def _make_factors(self, item_index: int, arcs: np.ndarray) -> list[Layer]:
-        """Return the layer of a Gilbert-Elliott process, if the item with this index is one."""
+        """Return [layer], the factors by which a `BurstLoss` reduces delivery ratios; [] for other workload items.
+
+        ``item_index``: the position of the item in the workload. ``arcs``: the arcs of the network, as in `Layer`.
+        """
         item = self.items[item_index]
         if not isinstance(item, items_module.BurstLoss):
             return []
-        is_in = self._mark_nodes(item.at)
-        chosen = arcs[is_in[arcs // self.count] & is_in[arcs % self.count]]
-        senders, receivers = chosen // self.count, chosen % self.count
+        is_member = self._mark_nodes(item.at)
+        member_arcs = arcs[is_member[arcs // self.count] & is_member[arcs % self.count]]
+        senders, receivers = member_arcs // self.count, member_arcs % self.count
         links, link_of_arc = np.unique(
             np.minimum(senders, receivers) * self.count + np.maximum(senders, receivers), return_inverse=True
         )
@@ -390,19 +403,19 @@ class _Builder:
         counts = np.diff(first)[link_of_arc]
         rows = np.repeat(first[link_of_arc] - np.append(0, np.cumsum(counts)[:-1]), counts) + np.arange(counts.sum())
         values = np.where(is_bad[rows], item.bad_pdr, 1.0)
-        return [Layer(np.repeat(chosen, counts), times_us[rows], values, 1.0)]
+        return [Layer(np.repeat(member_arcs, counts), times_us[rows], values, 1.0)]
 
     def _make_cut(self, item: Any, arcs: np.ndarray) -> Layer:
-        is_in = self._mark_nodes(item.at)
-        cut = arcs[is_in[arcs // self.count] != is_in[arcs % self.count]]
+        is_member = self._mark_nodes(item.at)
+        cut_arcs = arcs[is_member[arcs // self.count] != is_member[arcs % self.count]]
         start_us, stop_us = self._interval_us(item)
-        times_us = np.repeat([start_us, stop_us], len(cut))
-        return Layer(np.tile(cut, 2), times_us, np.repeat([0.0, 1.0], len(cut)), 1.0)
+        times_us = np.repeat([start_us, stop_us], len(cut_arcs))
+        return Layer(np.tile(cut_arcs, 2), times_us, np.repeat([0.0, 1.0], len(cut_arcs)), 1.0)
 
     def _mark_nodes(self, at: Any) -> np.ndarray:
-        is_in = np.zeros(self.count, np.bool_)
-        is_in[self.index(select_nodes(at, tuple(self.addresses.tolist())))] = True
-        return is_in
+        is_member = np.zeros(self.count, np.bool_)
+        is_member[self.index(select_nodes(at, tuple(self.addresses.tolist())))] = True
+        return is_member
 
     def _interval_us(self, item: Any) -> tuple[int, int]:
         stop_us = _NEVER_US if item.stop_s is None else round(item.stop_s * 1_000_000)
@@ -411,7 +424,7 @@ class _Builder:
     # Jamming and reports
 
     def _list_jams(self) -> list[np.ndarray]:
-        """Return for each jammer the changes at the nodes in its range."""
+        """Return for each jammer a `CHANGE` array: when nodes begin (JAM) and cease (JAM_END) to be jammed."""
         nodes = np.arange(self.count)
         jams = []
         for item in self.items:
@@ -420,36 +433,47 @@ class _Builder:
             layers, was_near = [], np.zeros(self.count, np.bool_)
             for time_us, positions_m in self._list_positions():
                 is_near = np.hypot(*(positions_m - (item.x_m, item.y_m)).T) <= item.radius_m
-                changed = nodes[is_near != was_near]
-                layers.append(Layer(changed, np.full(len(changed), time_us), is_near[changed].astype(float), 0.0))
+                changed_nodes = nodes[is_near != was_near]
+                layers.append(
+                    Layer(
+                        changed_nodes, np.full(len(changed_nodes), time_us), is_near[changed_nodes].astype(float), 0.0
+                    )
+                )
                 was_near = is_near
-            near = np.unique(np.concatenate([layer.arc for layer in layers]))
+            near_nodes = np.unique(np.concatenate([layer.arc for layer in layers]))
             pulses_us = np.array(list(item.pulses_us(self.duration_us)), np.int64).reshape(-1, 2)
-            switched_us, is_on = np.tile(pulses_us.ravel(), len(near)), np.tile([1.0, 0.0], len(near) * len(pulses_us))
-            pulses = Layer(np.repeat(near, pulses_us.size), switched_us, is_on, 0.0)
-            node, changed_us, values = combine((_join(layers), pulses), near)
+            switched_us, is_on = (
+                np.tile(pulses_us.ravel(), len(near_nodes)),
+                np.tile([1.0, 0.0], len(near_nodes) * len(pulses_us)),
+            )
+            pulses = Layer(np.repeat(near_nodes, pulses_us.size), switched_us, is_on, 0.0)
+            node, changed_us, values = combine((_join(layers), pulses), near_nodes)
             is_jammed = (values[0] > 0) & (values[1] > 0)
             was_jammed = np.append(False, is_jammed[:-1]) & (np.diff(node, prepend=-1) == 0)
             is_change = is_jammed != was_jammed
             changes = np.zeros(int(np.count_nonzero(is_change)), CHANGE)
-            changes["time_us"], changes["subject"] = changed_us[is_change], near[node[is_change]]
+            changes["time_us"], changes["subject"] = changed_us[is_change], near_nodes[node[is_change]]
             changes["kind"] = np.where(is_jammed[is_change], JAM, JAM_END)
             jams.append(changes)
         return jams
 
     def _list_reports(self, changes: np.ndarray, arcs: np.ndarray) -> np.ndarray:
-        """Return the reports of changed delivery ratios to both ends of a link, if nodes know the true ratios."""
+        """Return rows of the kind REPORT: each informs the receiver of an arc that a ratio of the link has changed.
+
+        A change of one arc is reported at both ends of the link. ``changes``: the changes of delivery ratios. ``arcs``:
+        the arcs of the network, as in `Layer`. Returns no rows if nodes do not use the ratios, or only estimate them.
+        """
         if not uses_quality(self.scenario.protocol) or self.radio.link_quality != "true":
             return np.zeros(0, CHANGE)
-        changed = arcs[changes["subject"]]
-        reverse = changed % self.count * self.count + changed // self.count
-        reverse_index = np.minimum(np.searchsorted(arcs, reverse), len(arcs) - 1)
-        has_reverse = arcs[reverse_index] == reverse
+        changed_arcs = arcs[changes["subject"]]
+        reverse_arcs = changed_arcs % self.count * self.count + changed_arcs // self.count
+        reverse_index = np.minimum(np.searchsorted(arcs, reverse_arcs), len(arcs) - 1)
+        has_reverse = arcs[reverse_index] == reverse_arcs
         subjects = np.concatenate((changes["subject"], reverse_index[has_reverse]))
         times_us = np.concatenate((changes["time_us"], changes["time_us"][has_reverse]))
-        distinct = np.unique(np.column_stack((times_us, subjects)), axis=0)
-        reports = np.zeros(len(distinct), CHANGE)
-        reports["time_us"], reports["subject"], reports["kind"] = distinct[:, 0], distinct[:, 1], REPORT
+        distinct_rows = np.unique(np.column_stack((times_us, subjects)), axis=0)
+        reports = np.zeros(len(distinct_rows), CHANGE)
+        reports["time_us"], reports["subject"], reports["kind"] = distinct_rows[:, 0], distinct_rows[:, 1], REPORT
         return reports
 
 
@@ -461,7 +485,10 @@ def _select(layer: Layer, is_selected: np.ndarray) -> Layer:
 
 
 def _before(layer: Layer, arcs: np.ndarray, times_us: np.ndarray) -> Layer:
-    """Return the values before ``times_us[i]`` of each arc ``arcs[i]`` (ascending), and all values of other arcs."""
+    """Return a copy of ``layer`` in which arc ``arcs[i]`` has only its rows before ``times_us[i]``.
+
+    All rows of other arcs stay. ``arcs`` must ascend.
+    """
     if not len(arcs):
         return layer
     row = np.minimum(np.searchsorted(arcs, layer.arc), len(arcs) - 1)
@@ -478,25 +505,26 @@ def _join(layers: Sequence[Layer]) -> Layer:
 
 
 def combine(layers: Sequence[Layer], arcs: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Return (arc, time_us, values): the values of all layers at each time at which one of them may change.
+    """Merge layers into one table; return its columns (arc, time_us, values), in order of arc and time.
 
-    ``arc``: indices into ``arcs``, ascending. The first row of an arc is its state at time 0, and later times ascend.
-    ``values[k]``: the values of layer k.
+    Each arc has a row for time 0, and a row for each later time at which any layer gives the arc a new value. A row has
+    the values of the arc in all layers from this time on: ``values[k]`` is the column of layer k. ``arc``: indices into
+    ``arcs``.
     """
     starts = Layer(arcs, np.full(len(arcs), -1), np.zeros(len(arcs)), 0.0)
-    of_layer = np.repeat(np.arange(len(layers) + 1), [len(layer.arc) for layer in (*layers, starts)])
-    joined = _join([*layers, starts])
-    arc = np.searchsorted(arcs, joined.arc)
-    time_us = np.maximum(joined.time_us, 0)
-    order = np.lexsort((of_layer != len(layers), time_us, arc)) if len(arc) else np.zeros(0, np.int64)
+    layer_of_row = np.repeat(np.arange(len(layers) + 1), [len(layer.arc) for layer in (*layers, starts)])
+    joined_layer = _join([*layers, starts])
+    arc = np.searchsorted(arcs, joined_layer.arc)
+    time_us = np.maximum(joined_layer.time_us, 0)
+    order = np.lexsort((layer_of_row != len(layers), time_us, arc)) if len(arc) else np.zeros(0, np.int64)
     # The row that starts an arc comes before its values of time 0.
-    arc, time_us, value, of_layer = arc[order], time_us[order], joined.value[order], of_layer[order]
+    arc, time_us, value, layer_of_row = arc[order], time_us[order], joined_layer.value[order], layer_of_row[order]
     row = np.arange(len(arc))
-    first_of_arc = np.maximum.accumulate(np.where(of_layer == len(layers), row, 0))
+    first_of_arc = np.maximum.accumulate(np.where(layer_of_row == len(layers), row, 0))
     is_last = np.append((arc[1:] != arc[:-1]) | (time_us[1:] != time_us[:-1]), True)[: len(arc)]
     values = []
     for number, layer in enumerate(layers):
-        latest = np.maximum.accumulate(np.where(of_layer == number, row, -1))
+        latest = np.maximum.accumulate(np.where(layer_of_row == number, row, -1))
         values.append(np.where(latest >= first_of_arc, value[latest], layer.default)[is_last])
     return arc[is_last], time_us[is_last], values
 
@@ -505,7 +533,7 @@ def combine(layers: Sequence[Layer], arcs: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _make_link_keys(builder: _Builder, item_index: int, links: np.ndarray) -> np.ndarray:
-    """Return the key of the random draws of each link: of the seed, the item and the addresses of both nodes."""
+    """Return for each link the key of its random draws, a hash of the seed, the item and both nodes' addresses."""
     keys = np.full(len(links), draws.make_key(builder.scenario.seed, purposes.LINK_BURST, item_index), np.uint64)
     for ends in (links // builder.count, links % builder.count):
         keys = mix64(keys ^ mix64(builder.addresses[ends].astype(np.uint64) + np.uint64(draws.GOLDEN)))
@@ -518,10 +546,11 @@ _DRAWS_AT_ONCE = 16
 def _draw_states(
     item: Any, keys: np.ndarray, interval_us: tuple[int, int], duration_us: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw the states of Gilbert-Elliott links, one for each of ``keys``: arrays (link, time_us, is_bad).
+    """Return random changes of state of Gilbert-Elliott links, as arrays (link, time_us, is_bad).
 
-    Links ascend, and times ascend for each link. The process starts in its stationary distribution at
-    ``interval_us[0]``. After ``interval_us[1]``, links are in the good state.
+    ``link`` is an index into ``keys``, the keys of the links' random draws. Rows are in order of (link, time). The
+    process of ``item`` starts in its stationary distribution at ``interval_us[0]``. From ``interval_us[1]`` on, links
+    are in the good state.
     """
     start_us, stop_us = interval_us
     stop_us = min(stop_us, duration_us)

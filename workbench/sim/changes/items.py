@@ -1,6 +1,6 @@
 """Items of a workload that change the network: nodes that fail, join, leave or move, and links that vary.
 
-    outage, crash, join, leave       at times of the item, nodes go down or up. They are actions of the workload
+    outage, crash, join, leave       nodes go down or come up; each such change is an action of the workload
     partition, move, burst_loss,     links appear, vanish or lose more frames, see `workbench.sim.changes.arcs`
     link_trace, jam
 
@@ -39,7 +39,7 @@ _MOST_PULSES = 100_000
 
 
 class _NodeItem:
-    """The base of items that take nodes down and up. ``KIND``: the kind of the actions that take nodes down."""
+    """Base class of items that take nodes down and up. ``KIND``: the kind of the actions that take nodes down."""
 
     KIND: ClassVar[int] = FAIL
 
@@ -103,7 +103,7 @@ class Join:
     start_s: float
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Yield the action by which each node comes up.
+        """Yield for each joining node the action that starts the node; none for nodes that are up from the beginning.
 
         ``index``: this item's position in the workload. ``nodes``: all nodes of the network.
         """
@@ -127,14 +127,14 @@ class Leave(_NodeItem):
 
 
 class _LinkItem:
-    """The base of items that change links: they cause no actions at nodes."""
+    """Base class of workload items that change links; they cause no actions at nodes."""
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Return no actions."""
+        """Return an empty tuple: the item causes no actions at nodes."""
         return ()
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
-        """Return 0."""
+        """Return 0: the item causes no actions at nodes."""
         return 0
 
 
@@ -156,8 +156,9 @@ class Move(_LinkItem):
 
     Links of moving nodes are computed every ``step_s`` seconds, from the positions at that time, and stay the same
     until the next step. They follow the topology's rule: its radius, or its propagation with walls. With ``radius_m``,
-    all nodes within this distance are linked instead, without loss. Topologies whose links do not depend on
-    positions, such as a testbed, need it. Links between two nodes that do not move stay as they are.
+    a moving node is linked instead with all nodes within this distance, without loss. ``radius_m`` is required if the
+    topology's links do not depend on positions, as in a testbed. Links between two nodes that do not move stay as they
+    are.
     """
 
     at: At
@@ -206,9 +207,9 @@ class LinkTrace(_LinkItem):
 class Jam(_LinkItem):
     """A workload item: a jammer at (``x_m``, ``y_m``) sends noise in [``start_s``, ``stop_s``).
 
-    With ``every_s`` and ``for_s`` it sends for ``for_s`` seconds in every period of ``every_s``. A node within
-    ``radius_m`` of it loses each frame that overlaps with the noise ("jammed"), misses acknowledgements, and with
-    carrier sense finds the channel busy. The noise costs nodes no energy.
+    With ``every_s`` and ``for_s``, the jammer sends for the first ``for_s`` seconds of every period of ``every_s``. A
+    node within ``radius_m`` of the jammer loses each frame that overlaps with the noise (reason "jammed"), misses
+    acknowledgements, and with carrier sense finds the channel busy. The noise costs nodes no energy.
     """
 
     x_m: float
@@ -221,7 +222,7 @@ class Jam(_LinkItem):
     at: ClassVar[tuple[int, ...]] = ()
 
     def pulses_us(self, duration_us: int) -> Iterator[tuple[int, int]]:
-        """Yield (begin, end) in µs of each time in which the jammer sends, before ``duration_us``."""
+        """Yield (begin, end) in µs of each interval in which the jammer sends, up to ``duration_us``."""
         start_us = to_us(self.start_s)
         stop_us = duration_us if self.stop_s is None else min(duration_us, to_us(self.stop_s))
         if self.every_s is None or self.for_s is None:
@@ -243,7 +244,10 @@ def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None =
 
 
 def _check_lasting(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
-    """Return (start_s, stop_s) of a change that takes time. Raises ScenarioError if both are the same."""
+    """Check the interval of an item and return (start_s, stop_s) as floats; ``stop_s`` may be None.
+
+    Raises ScenarioError for invalid times, and if both are the same.
+    """
     interval_s = check_interval(start_s, stop_s)
     if interval_s[0] == interval_s[1]:
         raise ScenarioError(f"start_s and stop_s are both {interval_s[0]:g}; stop_s must be later")
@@ -254,14 +258,17 @@ def _check_lasting(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
 def crash(at: int | Iterable[int] | str, start_s: float, stop_s: float | None = None) -> Crash:
     """Return an item: node ``at`` crashes at ``start_s``, and starts again without its memory at ``stop_s``.
 
-    Without ``stop_s`` it stays down to the end of the run.
+    Without ``stop_s``, the node stays down to the end of the run. ``at`` may also name several nodes, or be "all".
     """
     return Crash(check_at(at), *_check_lasting(start_s, stop_s))
 
 
 @checked
 def join(at: int | Iterable[int] | str, start_s: float) -> Join:
-    """Return an item: node ``at`` joins the network at ``start_s``; before, it has never been up."""
+    """Return an item: node ``at`` joins the network at ``start_s``; before, it has never been up.
+
+    ``at`` may also name several nodes, or be "all".
+    """
     return Join(check_at(at), check_seconds("start_s", start_s, 0.0))
 
 
@@ -287,14 +294,15 @@ def move(
     step_s: float = 1.0,
     radius_m: float | None = None,
 ) -> Move:
-    """Return an item: node ``at`` moves ``along`` waypoints [(time_s, x_m, y_m), ...], a track, or by a model.
+    """Return an item: node ``at`` moves as ``along`` describes.
 
-    Before its first waypoint, a node moves there from its place in the topology. Random models ignore that place: their
-    position at time 0 is drawn. Files of other programs give the waypoints of many nodes::
+    ``along``: waypoints [(time_s, x_m, y_m), ...], a track, or a model of `workbench.mobility`. From time 0 on, a node
+    moves from its position in the topology to its first waypoint. Random models ignore the position in the topology and
+    choose a random position at time 0. Files of other programs give the waypoints of many nodes::
 
         [wb.move(at=node, along=waypoints) for node, waypoints in wb.mobility.read_ns2("moves.tcl").items()]
 
-    The other parameters are fields of `Move`.
+    ``at`` may also name several nodes, or be "all". The other parameters are fields of `Move`.
     """
     if isinstance(along, mobility.Track):
         along = [
@@ -332,8 +340,8 @@ def link_trace(trace: Any) -> LinkTrace:
     """Return an item: links have the measured delivery ratios of ``trace`` over time, also links of moving nodes.
 
     ``trace``: `LinkQualities`, or a table (a pandas DataFrame or the path of a CSV file) with the columns time_s,
-    transmitter, receiver and pdr. Each link keeps a ratio until its next row. 0 means that the link does not exist.
-    Before its first row, a link is as without the trace.
+    transmitter, receiver and pdr. A link has the ratio of a row until the link's next row; 0 means that the link does
+    not exist. Before a link's first row, the trace does not change the link.
     """
     return LinkTrace(trace if isinstance(trace, LinkQualities) else LinkQualities.read(trace))
 
@@ -375,7 +383,7 @@ def _check_number(name: str, value: Any, lowest: float, highest: float, unit: st
 def count_absent(items: Iterable[Any], nodes: tuple[int, ...]) -> dict[int, int]:
     """Return {node: number of its `Join` items} for the nodes that are not in the network at the start of the run.
 
-    A node comes up when all of them are over.
+    Items with ``start_s`` 0 do not count. A node with several items comes up at the latest of their times.
     """
     absent: dict[int, int] = {}
     for item in items:
@@ -386,7 +394,7 @@ def count_absent(items: Iterable[Any], nodes: tuple[int, ...]) -> dict[int, int]
 
 
 def list_change_times(items: Iterable[Any]) -> list[int]:
-    """Return the times in µs at which items divide or merge the network, or begin or end to jam it."""
+    """Return the times in µs at which partitions and jamming begin and end, in the order of ``items``, the workload."""
     times_s = []
     for item in items:
         if isinstance(item, Partition | Jam):

@@ -22,10 +22,10 @@ _MOST_ROWS = 1_000_000
 @checked
 @dataclass(frozen=True)
 class LinkQualities:
-    """Delivery ratios of arcs over time.
+    """Delivery ratios of arcs over time, as four columns of the same length, with at least one row.
 
-    From ``times_s[i]`` to its next row, the arc ``transmitters[i]`` -> ``receivers[i]`` has the ratio ``pdr[i]``. All
-    are sequences of the same length, with at least one element. A ratio of 0 means that the arc does not exist.
+    From ``times_s[i]`` on, the arc ``transmitters[i]`` -> ``receivers[i]`` has the ratio ``pdr[i]``, until the next row
+    of the same arc. A ratio of 0 means that the arc does not exist.
     Raises ScenarioError for values out of range and for an arc with two ratios at one time.
 
     >>> LinkQualities([0, 60], [1, 1], [2, 2], [0.9, 0.2]).nodes
@@ -46,8 +46,9 @@ class LinkQualities:
         lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) > 1 or not 0 < lengths["pdr"] <= _MOST_ROWS:
             raise ScenarioError(
-                f"the link trace has columns of {', '.join(f'{name} {count}' for name, count in lengths.items())} "
-                f"values; all must have the same number, from 1 to {_MOST_ROWS:,}"
+                f"the link trace has columns of different or invalid lengths "
+                f"({', '.join(f'{name} {count}' for name, count in lengths.items())}); "
+                f"all columns must have the same number of values, from 1 to {_MOST_ROWS:,}"
             )
         transmitters_, receivers_ = arrays["transmitter"].astype(np.int64), arrays["receiver"].astype(np.int64)
         if (transmitters_ != arrays["transmitter"]).any() or (receivers_ != arrays["receiver"]).any():
@@ -72,7 +73,7 @@ class LinkQualities:
 
     @cached_property
     def times_us(self) -> tuple[int, ...]:
-        """The times in microseconds."""
+        """The times ``times_s`` in microseconds."""
         return tuple(round(time_s * 1e6) for time_s in self.times_s)
 
     @cached_property
@@ -84,9 +85,9 @@ class LinkQualities:
     def read(source: Any) -> LinkQualities:
         """Return the delivery ratios in a table with the columns time_s, transmitter, receiver and pdr.
 
-        ``source``: a pandas DataFrame, or the path of a CSV file. Instead of time_s it may have from_s, times of any
-        clock, as the links of `workbench.pipelines` with intervals have; the first is time 0. Raises DataError, with
-        the place, for a table that lacks a column, or has a wrong value.
+        ``source``: a pandas DataFrame, or the path of a CSV file. Instead of time_s, the table may have the column
+        from_s: times in seconds of any clock, of which the earliest becomes time 0. `workbench.pipelines` writes such
+        tables. Raises DataError, which names the row and column, if a column is missing or a value is wrong.
         """
         rows = []
         names = column_names(source)
@@ -105,7 +106,7 @@ class LinkQualities:
         return LinkQualities(*(zip(*rows, strict=True) if rows else ((), (), (), ())))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the ratios as lists, ready for JSON."""
+        """Return {field: list of its values}, ready for JSON."""
         return {
             "times_s": list(self.times_s),
             "transmitters": list(self.transmitters),
@@ -115,7 +116,7 @@ class LinkQualities:
 
     @staticmethod
     def from_dict(values: Any) -> LinkQualities:
-        """Return the ratios that the lists of `to_dict` describe. Raises ScenarioError for other values."""
+        """Return the delivery ratios from a result of `to_dict`. Raises ScenarioError for other values."""
         names = ("times_s", "transmitters", "receivers", "pdr")
         if not isinstance(values, Mapping) or set(values) != set(names):
             raise ScenarioError(f"trace is {values!r:.60}; it must be an object with {', '.join(names)}")

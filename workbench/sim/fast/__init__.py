@@ -25,7 +25,8 @@ How a twin is written
     (``receptions_on_an_arc``). The module may belong to any package. Flooding's twin, of 100 lines, is the template. A
     twin imports ``twin`` from this package, and no other module of it. It has functions that numba compiles into the
     loop (``@twin.compiled``, or ``@twin.hot`` for a short function that runs at each reception). Functions marked *
-    have a default in `twin.py`::
+    have a default in `twin.py`. ``core`` is the run's `Core` (``layout.py``), ``state`` the memory of the protocol's
+    nodes, ``i`` the index of a node, and ``now`` the time in µs::
 
         start(core, state, i, now) *                                     start the node of index i
         publish(core, state, i, content, number, now)                    content: a row of core.contents
@@ -46,25 +47,26 @@ How a twin is written
         Event *, Reason *     its own events and reasons: `twin.Events`, `twin.Reasons`
         PARTS *               further modules of the twin, in which the engine looks up these names too
         WAKES *               whether the protocol has timers
-        COUNTS_HOLDERS *      whether its `report_held` marks the first time that a node holds a publication; otherwise
-                              only sinks hold publications
+        COUNTS_HOLDERS *      True (the default) if the argument ``is_first`` of its calls of `report_held` is valid, so
+                              that the loop can count holders; False if only sinks hold publications
         FIELDS, State         its state, as a table of fields and as a named tuple (see `twin.py`)
         make_state(setup, messages) *     the state: ``twin.make(State, FIELDS, setup, messages, sizes, ttl=...)``
         with_more_room(state) *           a state with larger pools, after has_room returned false. The loop calls
                               has_room before each event and at the end, so a twin can raise an error there if it
                               cannot continue
-        rows_of_node(state, i) *          the rows of a node in arrays without the axis "nodes": a node that loses its
-                              memory gets the initial values in all of its rows
+        rows_of_node(state, i) *          the rows of a node in arrays without the axis "nodes"; the engine sets them to
+                              their initial values when the node loses its memory
         erase(setup, state, i, first_number) *   erase what a node stores elsewhere, such as in a hash table
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it cannot be encoded
         longest_frame_B(setup) *          bytes of its longest frame; the default is for publications
-        needs(setup)          three `Needs`, the most trace rows, frames and messages that a call adds: for the
-                              reception of a broadcast, and for link_quality; for the reception of a unicast together
-                              with ``sent``; for any other call
-        text(setup, state, number) *      the text that nodes created as number 0, 1, ... of the run; its code in the
+        needs(setup)          three `Needs`, each the largest numbers of trace rows, frames and messages that a call
+                              adds: (1) reception of a broadcast, or link_quality; (2) reception of a unicast together
+                              with ``sent``; (3) any other call
+        text(setup, state, number) *      a text that nodes created during the run, numbered 0, 1, ...; its code in the
                               column "detail" is ``len(setup.work.texts) + number``
 
-    If the nodes' stored data can make an event exceed these limits, the twin adds the excess to core.numbers[MORE].
+    If an event can exceed these limits because of data that nodes store, the twin adds the excess to
+    core.numbers[MORE].
 
     Nodes are referred to by their index in ascending order of addresses; traces contain ``core.addresses[i]``.
     Functions allocate nothing. Before each event the loop ensures that the arrays have room for the declared ``needs``,
@@ -173,7 +175,7 @@ def warm(protocol: Protocol) -> warming.Warming:
 def is_worth_it(scenario: Any) -> bool:
     """Return whether a run should use the fast engine: the protocol's machine code is loaded, or loading it saves time.
 
-    Loading saves time if this run and the protocol's earlier runs in this process have enough receptions together. So a
+    Loading saves time if this run and the protocol's earlier runs in this process have enough receptions in total. So a
     long sweep of short runs changes to the fast engine after some runs.
     """
     twin = twin_of(scenario.protocol)
@@ -224,12 +226,15 @@ def play(
     """Play a workload on the fast engine, in a network too large for a Scenario's graph; return an `Outcome`.
 
     ``network``: a `network.Network`. ``items``: the workload. ``record``: "metrics", or "trace" for all rows.
-    ``progress`` is called regularly with the fraction of the run that is done. Raises NoFastTwinError if the engine
-    cannot play it: items that change links need a Scenario.
+    ``progress`` is called regularly with the fraction of the run that is done. Raises NoFastTwinError if the protocol
+    has no fast twin, or if an item changes links, which is possible only in a Scenario.
     """
     for item in items:
         if isinstance(item, LINK_ITEMS):
-            raise NoFastTwinError(f"the workload has a {type(item).__name__}, which needs a Scenario; leave it out")
+            raise NoFastTwinError(
+                f"the workload has a {type(item).__name__}, which changes links; remove this item, "
+                "or run the workload in a Scenario"
+            )
     return _play(twin_of(protocol), network, protocol, items, radio or Radio(), duration_s, seed, record, progress)
 
 

@@ -2,15 +2,19 @@
 
 Theory of operation
     Nearly all events are a few milliseconds ahead: a jitter, a back-off, an airtime. They go into a ring with a bucket
-    for each microsecond. A bucket is filled at its tail and emptied at its head, and counters only grow. So its events
-    are in the order of their counters, which are not stored. Two levels of bits mark the buckets that are not empty.
-    Events further ahead than the length of the ring go into a binary heap, with a counter. They stay in the
-    heap when their time comes near. The next event is the earlier of the heap's first event and the ring's first event.
+    for each microsecond. A bucket is filled at its tail and emptied at its head. A new event has a higher counter than
+    all earlier events, so a bucket's events are in the order of their counters, and counters need not be stored. Two
+    levels of bits mark the buckets that are not empty.
+
+    Events further ahead than the length of the ring go into a binary heap, with a counter. They stay in the heap when
+    their time comes near. The next event is the earlier of the heap's first event and the ring's first event.
     If both are at the same microsecond, the heap's event is first, because it was pushed earlier: once a microsecond is
     near enough for the ring, its new events go into the ring.
 
 Cost
     Constant for an event in the ring; for an event in the heap, logarithmic in the size of the heap.
+
+``core``, a parameter of all functions, is the run's `layout.Core`: the arrays of the engine.
 """
 
 import numpy as np
@@ -124,7 +128,8 @@ def _move(core, source, target):
 
 
 @compiled
-def _is_far_before(core, left, right):
+def _is_earlier_entry(core, left, right):
+    """Return whether the heap's entry ``left`` is before its entry ``right``: by time, then by counter."""
     if core.far_time[left] != core.far_time[right]:
         return core.far_time[left] < core.far_time[right]
     return core.far_counter[left] < core.far_counter[right]
@@ -142,9 +147,9 @@ def pop_far(core):
         child = 2 * heap_index + 1
         if child >= last_index:
             break
-        if child + 1 < last_index and _is_far_before(core, child + 1, child):
+        if child + 1 < last_index and _is_earlier_entry(core, child + 1, child):
             child += 1
-        if not _is_far_before(core, child, last_index):
+        if not _is_earlier_entry(core, child, last_index):
             break
         _move(core, child, heap_index)
         heap_index = child

@@ -4,6 +4,9 @@
 encoded: a receiver reads the delivery ratios from the records (`LINK`) in which the sender stored them. The sender's
 next beacon overwrites these ratios. So, in both engines, a node creates no beacon while its radio still holds the
 previous one.
+
+Parameters of the functions: ``core`` is the run's `layout.Core`, the arrays of the engine; ``i`` and ``sender`` are
+indices of nodes; ``now`` is the present time in µs.
 """
 
 from workbench.protocols import link_estimator
@@ -42,9 +45,9 @@ def plan_beacon(core, i, earlier, now):
 
 @compiled
 def send_beacon(core, i, earlier, now):
-    """Send a beacon of node ``i``, unless the node has failed or its last beacon still waits for the channel.
+    """Send a beacon of node ``i``, unless the node is down or its previous beacon is still unsent.
 
-    ``earlier``: the number of its beacons so far, which becomes the beacon's sequence number.
+    ``earlier``: the number of the node's beacons so far, which becomes the sequence number of the message.
     """
     beacons = core.beacons[i]
     if core.down[i] or beacons.is_waiting:
@@ -61,9 +64,9 @@ def send_beacon(core, i, earlier, now):
 
 @compiled
 def _list_neighbors(core, beacons):
-    """Choose the neighbors that a node's new beacon lists, and store their inbound delivery ratios as bytes.
+    """Choose the neighbors that a node's new beacon lists, and store the inbound delivery ratio of each as a byte.
 
-    A beacon lists up to MAX_LISTED neighbors. If the node has more, its next beacon continues with the remaining ones.
+    A beacon lists up to MAX_LISTED neighbors. If the node has more, its next beacon continues with the other neighbors.
     ``beacons``: the node's row in ``core.beacons``.
     """
     sampled = 0
@@ -97,13 +100,13 @@ def receive_beacon(core, arc, i, sender):
     """
     link, beacons = core.links[arc], core.beacons[i]
     beacon_number = core.beacons[sender].number
-    if link.beacons:
+    if link.beacon_count:
         count_beacon(link, beacon_number)
     else:
         if beacons.neighbors >= MAX_NEIGHBORS:
             return False
         link.number = beacon_number
-        link.beacons = 1
+        link.beacon_count = 1
         if beacons.last == NONE:
             beacons.first = arc
         else:

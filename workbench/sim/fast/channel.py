@@ -3,6 +3,13 @@
 `workbench.sim.channel` explains the model; this module makes the same draws and the same events. Only
 the storage of audible transmissions differs: here, each node that hears a transmission has its own record of it, and in
 the reference engine all these nodes share one object.
+
+Parameters of the functions
+    ``core``              the run's `layout.Core`, the arrays of the engine
+    ``now``               the present time in µs
+    ``i``, ``sender``     the index of a node, in ascending order of addresses
+    ``frame``             the index of a frame, or a wake-up, in ``core.frames``
+    ``message``           the index of a message in ``core.messages``
 """
 
 import numpy as np
@@ -51,7 +58,7 @@ count_fragments, share_of_whole_frames = compiled(radio.count_fragments), compil
 
 @compiled
 def take_frame(core):
-    """Take a free entry of ``core.frames`` for a frame or a wake-up, and return its index."""
+    """Reserve a free entry of ``core.frames`` for a frame or a wake-up; return the entry's index."""
     frame = np.uint32(core.numbers[Number.FREE_FRAME])
     core.numbers[Number.FREE_FRAME] = core.frames[frame].next
     core.numbers[Number.FREE_FRAMES] -= 1
@@ -222,9 +229,9 @@ def _add_audible(core, i, sender, start, finish, now):
 
 @compiled
 def _unlink(core, i, previous, index):
-    """Remove entry ``index`` from the list of transmissions that node ``i`` can hear; return the next entry.
+    """Remove an entry from the list of transmissions that node ``i`` can hear; return the next entry's row, or NONE.
 
-    ``previous``: the entry in front of the removed one, or NONE. Entries are rows of ``core.audibles``.
+    ``index``: the entry's row in ``core.audibles``. ``previous``: the row of the entry in front of it, or NONE.
     """
     next_index = core.audibles[index].next
     if previous == NONE:
@@ -250,9 +257,10 @@ def _remove_finished(core, i, horizon):
 
 @compiled
 def _remove_sender(core, i, sender, now):
-    """Remove a failed sender's transmissions from those that node ``i`` hears or will hear.
+    """End a failed node's transmissions at node ``i``, which hears them; ``sender``: the index of the failed node.
 
-    A transmission that has not begun is removed from the node's list. A transmission that has begun ends now.
+    A transmission of the failed node that has begun ends ``now``. A transmission that has not begun is removed from the
+    list of transmissions that node ``i`` hears.
     """
     previous, audible_index = NONE, core.first_audible[i]
     while audible_index != NONE:
@@ -279,11 +287,11 @@ def is_busy(core, i, now):
 
 @compiled
 def interference(core, arc, i, sender, sent, start, finish):
-    """Return the `Reason` why another transmission in [start, finish) makes node ``i`` miss a frame, or NO_REASON.
+    """Return the `Reason` why another transmission makes node ``i`` miss a frame in [start, finish), or NO_REASON.
 
-    ``arc``: from the sender to the node. ``start``, ``finish``: begin and end of the copy of the frame that the node
-    receives. ``sent``: when the sender's transmission began; this may be earlier than ``start`` with low-power
-    listening, where a transmission consists of many copies.
+    ``arc``: the index of the arc from the sender to the node. ``sent``: when the sender's transmission began. With
+    low-power listening, a transmission consists of many copies of a frame; then ``start`` and ``finish`` are those of
+    the copy that the node receives, and ``sent`` may be earlier.
     """
     reason = NO_REASON
     audible_index = core.first_audible[i]
@@ -333,9 +341,10 @@ def loss_reason(core, arc, frame, finish):
 
 @compiled
 def _is_jammed(core, frame, i, finish):
-    """Return whether a jammer disturbed node ``i`` while the frame, or the copy that it gets, was in the air.
+    """Return whether a jammer disturbed node ``i`` while the frame was in the air.
 
-    ``finish``: the end of the frame's airtime in µs.
+    With low-power listening, only the copy of the frame that the node gets counts. ``finish``: the end of the frame's
+    airtime in µs.
     """
     first, high = core.first_noise[i], core.first_noise[i + 1]
     low = first
@@ -380,7 +389,10 @@ def find_arc(core, sender, receiver):
 
 @compiled
 def contend(core, frame, now):
-    """Append a ready frame to the sender's queue; the first frame of a queue begins to contend for the channel."""
+    """Append a ready frame to the sender's queue; if the queue was empty, begin the frame's back-off.
+
+    A frame whose sender has failed since the frame was created is given up instead.
+    """
     frame_entry = core.frames[frame]
     i = frame_entry.sender
     if frame_entry.outage != core.nodes[i].outages:
@@ -442,9 +454,9 @@ def check_channel(core, frame, now):
 
 @compiled
 def give_up(core, frame, now, reason):
-    """Record that a frame was given up, before or during its airtime, and free its entry.
+    """Record that a frame was given up, and free its entry in ``core.frames``.
 
-    ``reason``: a member of `Reason`.
+    ``reason``: a member of `Reason`, why the frame was not sent, or not sent to its end.
     """
     frame_entry = core.frames[frame]
     cancel_beacon(core, frame)
@@ -454,7 +466,10 @@ def give_up(core, frame, now, reason):
 
 @compiled
 def cancel_beacon(core, frame):
-    """Let the node's next beacon reuse the sequence number of ``frame``, an unsent beacon; ignore other frames."""
+    """Let the sender's next beacon reuse the sequence number of ``frame``, if this is a beacon that was given up.
+
+    Do nothing for other frames.
+    """
     frame_entry = core.frames[frame]
     if core.messages[frame_entry.message].name == core.beacon_name:
         beacons = core.beacons[frame_entry.sender]
@@ -568,7 +583,7 @@ def _find_first_end(core, frame):
 
 @compiled
 def _is_phase_known(core, frame):
-    """Return whether a frame's sender has learned from an acknowledgement when the receiver wakes up."""
+    """Return whether the frame's sender knows, from an earlier acknowledgement, when the receiver wakes up."""
     frame_entry = core.frames[frame]
     if frame_entry.receiver < 0:
         return False

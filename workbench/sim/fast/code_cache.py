@@ -5,9 +5,9 @@ the source files of all modules that are loaded at this moment, each with its si
 valid as long as no listed file has changed. Otherwise numba decides whether the machine code is still valid.
 
 Limits
-    If a listed file changes that does not affect the machine code, the next process that loads the code takes two
-    seconds to detect that the code is still valid. In a folder copied to a machine with another
-    processor, the index is wrongly valid.
+    If a listed file changes without effect on the machine code, the next process that loads the code takes two seconds
+    to detect that the code is still valid. If the folder is copied to a machine with another processor, the index is
+    accepted although the machine code is not valid there.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def loading_s() -> float:
 
 
 def is_cached(twin: str) -> bool:
-    """Return whether the machine code of ``twin``, a protocol's module for the fast engine, is loaded or on disk."""
+    """Return whether the machine code of a protocol is loaded or on disk, for its current source code.
+
+    ``twin``: the name of the protocol's module for the fast engine.
+    """
     if twin in _loaded:
         return True
     try:
@@ -69,8 +72,8 @@ def files(folder: str | None, name: str) -> list[Path]:
 def record_loaded(twin: str, folder: str | None, name: str) -> None:
     """Record that this process has loaded a protocol's machine code; write the index file of the code's sources.
 
-    ``twin``: the name of the protocol's module for the fast engine. ``folder``, ``name``: where and under which name
-    numba stores the machine code. The docstring of this module describes the index file.
+    ``twin``: the name of the protocol's module for the fast engine. numba stores the machine code in ``folder`` under
+    ``name``. The docstring of this module describes the index file.
     """
     _loaded.add(twin)
     machine_code = files(folder, name)
@@ -90,10 +93,10 @@ def record_loaded(twin: str, folder: str | None, name: str) -> None:
 
 @contextmanager
 def lock(twin: str, on_wait: Callable[[], Any] | None = None) -> Iterator[None]:
-    """Hold the lock for compiling ``twin``; call ``on_wait`` before waiting for another process that holds the lock.
+    """Hold the lock for compiling ``twin`` during a ``with`` block, unless its machine code is loaded or on disk.
 
-    ``twin``: the name of a protocol's module for the fast engine. If a process ends while it holds the lock, the
-    operating system releases the lock.
+    ``twin``: the name of a protocol's module for the fast engine. ``on_wait``: called if another process holds the
+    lock, before waiting for it. If a process ends while it holds the lock, the operating system releases the lock.
     """
     if is_cached(twin):
         yield

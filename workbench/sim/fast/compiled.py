@@ -1,14 +1,14 @@
 """Decorators that compile functions into a loop, and pointers that pass arrays to them, by numba's public interface.
 
 Theory of operation
-    A named tuple of sixty arrays passed by value is some four hundred arguments. They are copied with each call that is
-    not inlined, and the code for that is compiled for each call. `by_reference` stores the tuple on the stack of the
+    A named tuple of sixty arrays, passed by value, becomes some four hundred arguments. Each call that is not inlined
+    copies them, and contains the compiled code of this copying. `by_reference` stores the tuple on the stack of the
     calling function and returns a pointer to it; ``core.frames`` then reads that field through the pointer. The pointer
-    is valid as long as that function runs.
+    is valid as long as the calling function runs.
 
     Arrays are borrowed from the tuple and not reference-counted: functions that take such a pointer are compiled
-    without reference counting, and must not allocate. This makes calls cheap too: two atomic additions per array and
-    call would be most of the cost of a run.
+    without reference counting, and must not allocate. Reference counting would take two atomic additions per array and
+    call, which would be most of the cost of a run.
 
     `private_numba.py` makes compilation much faster. If the version of numba is newer than those supported by that
     module, plain `numba.njit` replaces it (`IS_PLAIN`), with the same traces.
@@ -54,17 +54,17 @@ if not IS_PLAIN:
 
 
 def compiled(function: Any) -> Any:
-    """Make a function callable from compiled loops, and return it. Python code, such as a node, can still call it."""
+    """Register a function so that compiled loops can call it, and return the function. Python can still call it."""
     return _add_to_loop(function, False)
 
 
 def hot(function: Any) -> Any:
-    """Make a short, often called function inlined in compiled loops, and return the function."""
+    """Register a short, often called function as `compiled` does; compiled loops inline it. Return the function."""
     return _add_to_loop(function, True)
 
 
 def compiled_rules(module: ModuleType) -> None:
-    """Make a module's functions callable from compiled code and from Python, so that both engines share them."""
+    """Register all functions of a module as `compiled` does, so that both engines share them."""
     for function in vars(module).values():
         if isinstance(function, FunctionType) and function.__module__ == module.__name__:
             compiled(function)

@@ -1,4 +1,7 @@
-"""Random draws for code compiled with numba, equal to `workbench.draws` for equal keys and counters."""
+"""Random draws for code compiled with numba, equal to `workbench.draws` for equal keys and counters.
+
+``key`` is a uint64, ``counter`` an integer, 0 or more. ``core`` is the run's `layout.Core`, the arrays of the engine.
+"""
 
 import numpy as np
 

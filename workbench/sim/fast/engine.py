@@ -93,12 +93,14 @@ def play(
 
     ``twin``: the protocol's module for this engine. ``record``: "trace" (all events) or "metrics" (only the metrics).
     ``progress`` is called regularly with the fraction of the run that is done. ``changes``: changes of the links, for a
-    network of `workbench.sim.fast.network.of_changes`. ``position``: see `Preparation`.
+    network of `workbench.sim.fast.network.of_changes`. ``position``: a function (address, time in µs) that returns a
+    node's position (x, y) in m, or None if no node moves.
     """
     duration_us = round(duration_s * 1_000_000)
     if radio.link_quality == "learned" and uses_quality(protocol) and lookup(twin, "link_quality") is None:
         raise NoFastTwinError(
-            f"the fast twin {twin.__name__} has no link_quality; add this function to learn link qualities"
+            f"the fast twin {twin.__name__} has no link_quality, the function that takes learned link qualities; "
+            'add it to the twin, or use link_quality="true"'
         )
     code_names = names_of(twin, _has_beacons(twin, radio))
     preparation = Preparation(
@@ -136,9 +138,8 @@ def _play(
     """Call the compiled event loop until the run has ended; return the nodes' final state.
 
     The loop returns early if an array is full; it is then called again with a larger array. ``twin``: the protocol's
-    module for the fast engine. ``needs``: upper limits of what an event adds, for receptions and for actions.
-    ``ledger``: the times of radio states, or None if they are not measured. ``erase``: a function that erases the
-    state of a node.
+    module for the fast engine. ``needs``: the result of `_compute_needs`. ``ledger``: the times of radio states, or
+    None if they are not measured. ``erase``: a function that erases the state of a node.
     """
     loop = loop_of(twin)
     if not loop.overloads:
@@ -152,11 +153,11 @@ def _play(
                 core = core._replace(rows=np.zeros(2 * len(core.rows), ROW))
         elif status == Status.FRAMES_FULL:
             frames = _double_pool(core, core.frames, Number.FREE_FRAME)
-            far = {
-                message_name: lengthen(getattr(core, message_name), len(frames))
-                for message_name in ("far_time", "far_counter", "far_frame")
+            longer_arrays = {
+                field_name: lengthen(getattr(core, field_name), len(frames))
+                for field_name in ("far_time", "far_counter", "far_frame")
             }
-            core = core._replace(frames=frames, **far)
+            core = core._replace(frames=frames, **longer_arrays)
         elif status == Status.MESSAGES_FULL:
             core = core._replace(messages=_double_pool(core, core.messages, Number.FREE_MESSAGE))
             state = grown(lookup(twin, "FIELDS"), state, "messages", len(core.messages))
@@ -200,7 +201,8 @@ def _play(
 def _erase_node(twin: Any, setup: Setup, seed: int, core: Core, state: Any, i: int) -> None:
     """Give node ``i``, which has lost its memory, the state that a node has before its first start.
 
-    Its random draws get the stream of its next start. Messages and readings are numbered from a range of this start.
+    The node gets a new random stream, and a new range of numbers for its readings and subscriptions; both depend on the
+    number of its earlier starts. ``twin``: the protocol's module for the fast engine.
     """
     boot = int(core.boots[i]) + 1
     address = int(core.addresses[i])
@@ -227,7 +229,10 @@ def _has_beacons(twin: Any, radio: Radio) -> bool:
 
 
 def _settle_ledger(core: Core, ledger: RadioLedger) -> Core:
-    """Add the finished intervals in ``core.ledger`` to the totals in ``ledger``; return arrays with room for more."""
+    """Move the finished intervals of ``core.ledger`` to the totals in ``ledger``, to make room.
+
+    Returns ``core``, with a longer array ``core.ledger`` if too few intervals are finished.
+    """
     entry_count = int(core.numbers[Number.ENTRIES])
     open_entries = ledger.settle(core.ledger[:entry_count], int(core.numbers[Number.NOW]))
     core.numbers[Number.ENTRIES] = len(open_entries)
@@ -246,8 +251,9 @@ def _shorten_run(core: Core, end_us: int) -> Core:
 def _load_machine_code(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
     """Load the machine code of a twin's event loop from disk, or compile the loop and show a notice.
 
-    Compilation takes up to a minute. ``twin``: the name of the protocol's module for the fast engine. The loop is
-    called once with ``core``, ``state`` and ``needs``, which define the types of its arguments, and plays nothing.
+    Compilation takes up to a minute. ``twin``: the name of the protocol's module for the fast engine. numba compiles
+    for the types of arguments, so the loop is called once with ``core``, ``state`` and ``needs``, the result of
+    `_compute_needs`. This call plays no event.
     """
     # If another process compiles this twin, wait for it and load its machine code.
     with Notice() as notice, code_cache.loading(), code_cache.lock(twin, partial(notice.show, _WAITING)):
@@ -260,8 +266,8 @@ def _load_machine_code(twin: str, loop: Any, core: Core, state: Any, needs: tupl
 def _double_pool(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
     """Return a copy of ``rows`` that is twice as long; its new records join the list of free records.
 
-    ``rows``: an array whose unused records form a linked list. ``free``: the element of ``core.numbers`` with the index
-    of the first unused record.
+    ``rows``: an array whose unused records form a linked list. ``core.numbers[free]`` is the index of the first unused
+    record.
     """
     return grow_free_list(rows, core.numbers, free, 2 * len(rows))
 
@@ -404,7 +410,7 @@ def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool,
 
 
 def _no_links(count: int) -> np.ndarray:
-    """Return ``count`` records of links that have not been heard yet."""
+    """Return ``count`` records `LINK` of links over which no beacon has been received."""
     links = np.zeros(count, LINK)
     for name in ("inbound", "outbound", "reported_inbound", "reported_outbound", "listed", "next"):
         links[name] = NONE
@@ -412,7 +418,10 @@ def _no_links(count: int) -> np.ndarray:
 
 
 def _no_beacons(keys: np.ndarray) -> np.ndarray:
-    """Return the beacon records of nodes that have sent and received no beacons; ``keys`` of their random draws."""
+    """Return a record `BEACONS` for each of ``keys``, for nodes that have sent and received no beacons.
+
+    ``keys``: the keys that determine the nodes' random draws.
+    """
     beacons = np.zeros(len(keys), BEACONS)
     beacons["first"] = beacons["last"] = NONE
     beacons["key"] = keys
@@ -453,7 +462,7 @@ def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[
     """Return the fields of `Core` for future events: the event queue, and pools of frames and messages.
 
     ``airtime_us``: the longest airtime of a frame, which determines how far ahead the queue's ring reaches. ``wakes``:
-    whether the protocol has timers. ``needs``: upper limits of what an event adds, for receptions and for actions.
+    whether the protocol has timers. ``needs``: the result of `_compute_needs`.
     """
     radio = setup.radio
     ring_length = _choose_ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.senses_carrier else 0))
@@ -482,8 +491,8 @@ def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[
 def _make_row_fields(messages: int, reasons: int, needs: tuple[Needs, Needs]) -> dict[str, np.ndarray]:
     """Return the fields of `Core` that record events: trace rows, and counters for runs without a trace.
 
-    ``messages``: the number of message names. ``reasons``: the number of reasons of losses and drops. ``needs``:
-    upper limits of what an event adds, for receptions and for actions.
+    ``messages``: the number of message names. ``reasons``: the number of reasons of losses and drops. ``needs``: the
+    result of `_compute_needs`.
     """
     return {
         "rows": np.zeros(max(needs[0].rows, needs[1].rows) + _ROWS, ROW),
@@ -508,8 +517,8 @@ def _compute_audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[in
 
     ``core.audibles`` has an entry for each transmission at each node that hears it. ``action``: the limit for a node's
     start or an action of the workload. ``frame``: the limit for any other event, such as a frame's end or a wake-up.
-    ``more``: the number to add to the limit for each frame that an event sends beyond ``needs``. ``needs``: the largest
-    numbers of trace rows, frames and messages that the protocol declares (for a frame or wake-up, for an action).
+    ``more``: the number to add to these limits for each frame that an event sends in excess of the protocol's declared
+    number. ``needs``: the declared numbers of trace rows, frames and messages, (for other events, for an action).
     """
     radio, first_arc = setup.radio, setup.network.first
     if not _shares_medium(radio):
@@ -537,7 +546,7 @@ def _compute_strengths(network: Network) -> np.ndarray:
 
 
 def _draw_phases(network: Network, interval_us: int, seed: int) -> np.ndarray:
-    """Draw the time in µs, in [0, interval_us), at which each node first wakes up for low-power listening.
+    """Return the random time in µs, in [0, interval_us), at which each node first wakes up for low-power listening.
 
     If ``interval_us`` is 0, radios never sleep, and the result is an array with a single 0.
     """
@@ -557,7 +566,7 @@ def _make_keys(seed: int, purpose: int, network: Network) -> np.ndarray:
 
 
 def _make_arc_keys(network: Network, seed: int) -> np.ndarray:
-    """Return for each arc the key of the random draws that decide losses on the arc."""
+    """Return for each arc the 64-bit key of the random draws that decide whether the arc loses a frame."""
     senders = np.repeat(_make_keys(seed, purposes.LINK_LOSS, network), np.diff(network.first))
     receivers = network.addresses[network.receivers].astype(np.uint64) + np.uint64(draws.GOLDEN)
     return array_draws.mix64(senders ^ array_draws.mix64(receivers))

@@ -19,7 +19,7 @@ class CodesMeta(EnumMeta):
 class Codes(IntEnum, metaclass=CodesMeta):
     """Integers with names, counting from 0.
 
-    A member's text is its name in lower case; in a loop, members are integers.
+    The text of a member is its name in lower case. In compiled functions, members are plain integers.
     """
 
     @staticmethod
@@ -107,7 +107,7 @@ LINK = np.dtype(
         ("reported_inbound", np.float64),
         ("reported_outbound", np.float64),
         ("number", np.int32),
-        ("beacons", np.int32),
+        ("beacon_count", np.int32),
         ("expected", np.int32),
         ("received", np.int32),
         ("listed", np.int32),

@@ -3,6 +3,13 @@
 `make_loop` creates the loop of one protocol. numba compiles all its functions (``compiled.compiled``), so the loop
 becomes one piece of machine code. The code is stored on disk under a digest of all its sources (`name_of`). numba
 itself would check only the file of the loop, and reuse machine code after a change of another source.
+
+Parameters of the functions
+    ``core``    the run's `layout.Core`, the arrays of the engine
+    ``state``   the state of the protocol's nodes
+    ``i``       the index of a node, in ascending order of addresses
+    ``frame``   the index of a frame, or a wake-up, in ``core.frames``
+    ``now``     the present time in µs
 """
 
 from __future__ import annotations
@@ -131,7 +138,10 @@ def _package(module: str) -> str:
 
 @compiled
 def plan_wake(core, i, now):
-    """Schedule the next wake-up of node ``i``, at ``now`` if its time has passed already."""
+    """Schedule the wake-up that node ``i`` requests: at ``core.next_wake[i]`` or, if that time has passed, at ``now``.
+
+    Do nothing if the node requests no wake-up, or if this wake-up is scheduled already.
+    """
     wake_us = core.next_wake[i]
     if wake_us != core.wake_at[i]:
         core.wake_at[i] = wake_us
@@ -245,7 +255,11 @@ def _is_action_due(core, now):
 
 @hot
 def _is_change_due(core, now):
-    """Return whether a change of the links is due; at the same instant, changes come before actions."""
+    """Return whether the next event is a change of the links.
+
+    ``now``: the time of the next frame or wake-up. At the same time, changes of links come before actions of the
+    workload, and both before frames and wake-ups.
+    """
     change = core.numbers[Number.NEXT_CHANGE]
     if not core.varies or change >= len(core.changes):
         return False
@@ -256,7 +270,10 @@ def _is_change_due(core, now):
 
 @compiled
 def _must_erase(core, now):
-    """Return whether the next action lets a node come up whose state must be erased before; store the node's index."""
+    """Return whether the next action restarts a node whose state must be erased first.
+
+    If so, store the node's index in ``core.numbers[Number.ERASED]``, and the action's time as the present time.
+    """
     action = core.actions[core.numbers[Number.NEXT_ACTION]]
     if action.kind != RECOVER or core.down[action.index] != 1 or core.is_erased[action.index] != MUST_ERASE:
         return False
@@ -371,10 +388,10 @@ def _update_radio(core, frame, heard, now):
 def _make_report_links(link_quality: Callable | None, report_link: Callable) -> Any:
     """Return a compiled function that reports to a node the delivery ratios of its links.
 
-    The function's argument ``is_start`` is whether the node has just started, and knows no links. If nodes learn the
-    ratios from beacons, the function plans the node's first beacon instead. ``link_quality``: the protocol's function
-    that takes these ratios. If it is None, the returned function does nothing. ``report_link``: the function that
-    reports a single link.
+    The returned function's argument ``is_start`` is true if the node has just started without memory. If nodes learn
+    the ratios from beacons, the function reports no ratios, and plans the node's first beacon if ``is_start`` is true.
+    ``link_quality``: the protocol's function that takes the ratios; without it (None), the returned function does
+    nothing. ``report_link``: a function that reports the ratios of one link.
     """
     if link_quality is None:
 
@@ -449,10 +466,11 @@ def _make_beacon(link_quality: Callable | None) -> Any:
 
 
 def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
-    """Return a compiled function that starts the next node and reports to it the delivery ratios of its links.
+    """Return a compiled function that starts one node at the beginning of a run.
 
-    ``start``: the protocol's function that starts a node. ``report_links``: the function that reports the ratios to a
-    node. ``wakes``: whether the protocol has timers.
+    Each call starts the next node by address, and reports to the node the delivery ratios of its links. A node that
+    joins the network later is taken down instead. ``start``: the protocol's function that starts a node.
+    ``report_links``: the function that reports the ratios to a node. ``wakes``: whether the protocol has timers.
     """
 
     @hot
@@ -476,6 +494,7 @@ def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
 def _make_change(report_link: Callable, wakes: bool) -> Any:
     """Return a compiled function that applies the next change of the links.
 
+    A change sets an arc's delivery ratio, reports a ratio to a node, or begins or ends jamming at a node.
     ``report_link``: the function that reports a link's delivery ratios to a node. ``wakes``: whether the protocol has
     timers.
     """

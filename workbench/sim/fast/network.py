@@ -54,10 +54,10 @@ def from_arrays(addresses: np.ndarray, positions_m: np.ndarray, arcs: np.ndarray
 
 
 def of_changes(graph: Any, changes: LinkChanges) -> Network:
-    """Return the network of all arcs that exist at some time in a run.
+    """Return the network of all arcs that exist at some time in a run whose links change.
 
-    ``pdr`` has the delivery ratios at the start, which are negative for arcs that do not exist yet. ``graph``: the
-    topology of the scenario.
+    ``graph``: the topology of the scenario. The result's ``pdr`` has the delivery ratios at the start; the ratio of an
+    arc that does not exist then is negative.
     """
     start = from_graph(graph)
     first_arc = np.zeros(len(start.addresses) + 1, np.int64)

@@ -26,10 +26,10 @@ _ROWS_AT_ONCE = 1 << 15
 class Outcome:
     """The result of a run on the fast engine: trace rows, added in batches, or counters of events.
 
-    ``metrics_only``: whether rows that no metric needs are only counted. ``names``: the texts of event, message and
-    reason codes; ``texts``: the texts of the column "detail". ``ended_us``: the end of a run that was stopped early,
-    else None. ``holders``: whether the compiled loop counts the nodes that hold a publication. Otherwise all rows
-    "held" are stored, and are counted at the end.
+    ``metrics_only``: whether rows that no metric needs are counted instead of stored. ``names``: the texts of event,
+    message and reason codes; ``texts``: the texts of the column "detail". ``ended_us``: the end of a run that was
+    stopped early, else None. ``holders``: whether the compiled loop counts the nodes that hold a publication. Otherwise
+    all rows "held" are stored, and are counted at the end.
     """
 
     # Rows of the previous run. A user who moves a slider repeats similar runs, and columns of that length reuse the
@@ -74,9 +74,9 @@ class Outcome:
         return self._columns[name][: self._rows]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
-        """Store the texts of the column "detail" that nodes created during the run.
+        """Store the texts of the column "detail" that nodes created during the run, numbered 0, 1, ...
 
-        ``text_of`` returns such a text, given its number, counted from 0.
+        ``text_of``: a function that returns the text with a given number.
         """
         known_texts = self._texts["detail"]
         code_of_text = {text: code for code, text in enumerate(known_texts)}

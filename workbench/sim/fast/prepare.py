@@ -70,9 +70,9 @@ class Numbering:
 class Preparation:
     """A builder of the arrays of a workload, for the nodes ``addresses`` (n,) at ``positions_m`` (n, 2).
 
-    ``size_B``: a function that returns the size of a publication's frame, given its attributes. ``reasons``: texts that
-    have the first codes of the column "detail". ``position``: a function that returns the position (x, y) of a node at
-    a time in µs, or None if no node moves.
+    ``size_B``: a function that returns the size of a publication's frame, given its attributes. ``reasons``: the texts
+    of reasons of losses and drops, which have the codes 0, 1, ... in the column "detail". ``position``: a function
+    (address, time in µs) that returns a node's position (x, y), or None if no node moves.
     """
 
     def __init__(
@@ -133,9 +133,10 @@ class Preparation:
         )
 
     def _subject_of(self, action: actions.Action, index: int) -> int:
-        """Return the index of an action's content, subscription or reinforcement in its array; NONE for other actions.
+        """Return the index of an action's publication, subscription or reinforcement in its array of `Work`.
 
-        ``index``: the index of the action's node. A content or subscription that is not yet in the array is added.
+        Returns NONE for other actions. ``index``: the index of the action's node. A publication, subscription or
+        reinforcement that is not yet in the array is added.
         """
         item = action.item
         if action.kind == actions.PUBLISH:
@@ -197,10 +198,11 @@ class Preparation:
         return first_row, len(self._attributes)
 
     def _link_subscriptions(self, indices: np.ndarray, all_actions: list) -> tuple[np.ndarray, np.ndarray]:
-        """Return (records of all subscriptions, index of each node's first record), linked by node.
+        """Return (records of all subscriptions, index of each node's first record): a linked list for each node.
 
-        The column ``next`` of a record has the index of the next subscription of the same node. NONE marks the end, and
-        a node without subscriptions. ``indices``: the index of the node of each of ``all_actions``.
+        The column ``next`` of a record has the index of the node's next subscription, or NONE at the end of the list.
+        The first index is NONE for a node without subscriptions. ``indices``: for each of ``all_actions``, the index of
+        its node.
         """
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
         first_of_node = np.full(len(self._addresses), NONE, np.int32)

@@ -14,7 +14,8 @@ Theory of operation
     (`_widen`), so that a 32-bit index from a column and a 64-bit index from a counter have the same type.
 
 Limits
-    All of this is numba's private interface, and no other module depends on it. `compiled.py` works without.
+    All of this is numba's private interface, and no other module depends on it. `compiled.py` also works without this
+    module.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Part(JITCodeLibrary):
 
 
 class Whole(Part):
-    """The LLVM code of a loop: the function that Python calls, linked with all functions that it calls."""
+    """The LLVM code of a loop: the function that Python calls, linked with all functions that the loop calls."""
 
     def _ensure_finalized(self) -> None:
         if not self._finalized:
@@ -173,6 +174,6 @@ def add_part(function: Any, options: dict[str, Any]) -> None:
 
 
 def _widen(kind: Any) -> Any:
-    """Return the numba type to which an argument of type ``kind`` is converted: int64 for narrower integers."""
+    """Return the numba type to which an argument is converted: int64 for a narrower integer, else its type ``kind``."""
     kind = types.unliteral(kind)
     return types.int64 if kind in _NARROW else kind

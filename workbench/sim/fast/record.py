@@ -1,4 +1,12 @@
-"""Functions of the fast engine that record events: as rows of the trace, or as counts if no metric needs the rows."""
+"""Functions of the fast engine that record events: as rows of the trace, or as counts if no metric needs the rows.
+
+Parameters of the functions
+    ``core``      the run's `layout.Core`, the arrays of the engine
+    ``now``       the present time in µs
+    ``i``         the index of the node at which the event happens
+    ``message``   the index of a message in ``core.messages``
+    ``event``     the code of an event, such as a member of `layout.Event`
+"""
 
 from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.layout import BYTES_HEARD, BYTES_SENT, FRAMES_HEARD, FRAMES_SENT, NO_REASON, NONE, Event, Number
@@ -84,10 +92,10 @@ def add_loss(core, now, i, event, table, peer, message, reason):
 
 @compiled
 def add_entry(core, start, end, i, receiver, kind, copy_us=0):
-    """Record that the radio of node ``i`` is in a state from ``start`` to ``end`` (µs), if the run measures states.
+    """Record what the radio of node ``i`` does from ``start`` to ``end`` (µs), if the run measures radio states.
 
-    ``receiver``: the receiver of a frame. ``kind``: the kind of interval, such as FRAME. ``copy_us``: the airtime of
-    one copy in a strobe (repeated copies of a frame). `RadioLedger.add` describes the values.
+    ``kind``: the activity, such as FRAME or WAIT; `RadioLedger.add` lists all kinds. ``receiver``: the receiver of a
+    frame. ``copy_us``: the airtime of one copy in a strobe (repeated copies of a frame).
     """
     if core.keeps_ledger:
         ledger_entry = core.ledger[core.numbers[Number.ENTRIES]]
@@ -135,7 +143,7 @@ def report_originated(core, now, i, message, number):
 
 @compiled
 def report_held(core, now, i, peer, message, hops, is_first):
-    """Record that node ``i`` holds a publication, ``hops`` hops from its origin.
+    """Record that node ``i`` holds a publication, which has travelled ``hops`` hops from its origin.
 
     ``peer``: the address of the node that sent the publication, or -1 if no node did. ``is_first``: whether the
     publication is new to node ``i``.
@@ -163,7 +171,8 @@ def report_held(core, now, i, peer, message, hops, is_first):
 def report_delivered(core, now, i, peer, message, number, detail):
     """Record that the subscription ``number`` of node ``i`` received a sample.
 
-    ``detail``: the code of the sample's text.
+    ``peer``: the address of the previous hop, or -1. ``detail``: the code of the trace text with the sample's
+    attributes.
     """
     message_row = core.messages[message]
     add_row(

@@ -10,6 +10,10 @@ Contents
     delivery      the samples that a subscription receives
     defaults      functions and constants that a twin need not write
 
+    Parameters of the functions are those that `workbench.sim.fast` describes: ``core`` (the engine's arrays), ``state``
+    (of the protocol's nodes), ``i`` (the index of a node) and ``now`` (µs). ``message`` is an index in
+    ``core.messages``.
+
 State
     A table has the fields in the order of the named tuple::
 
@@ -53,9 +57,10 @@ Remembered ids
     and the index of the oldest. The index of an id stays the same until the id is forgotten, so other arrays of that
     shape can store data per id.
 
-    *Ordinals*: an array may have an element for each possible id of each node, such as (nodes, publications). Then no
-    id is ever removed. The element is the id's *ordinal*: 1 for the first id that the node stored, 2 for the second,
-    ..., and 0 for an id that the node never stored. An id is forgotten when its ordinal is too old (`is_recent`).
+    *Ordinals*: an array may have an element for each possible id of each node, such as (nodes, publications). The
+    element is the id's *ordinal*: 1 for the first id that the node stored, 2 for the second, ..., and 0 for an id that
+    the node never stored. An id is forgotten once its ordinal is too old (`is_recent`); the
+    element keeps its value.
 """
 
 # ruff: noqa: F401 (twins import from here)
@@ -144,8 +149,8 @@ class Array(NamedTuple):
 
     ``shape``: the length of each axis, a number or the name of an axis. ``fill``: the initial value of all elements, or
     {column: initial value}. ``only_if`` names a field of the state. If the value of this field is false, the array has
-    a length of 1 along each axis and never grows. ``survives``: whether the elements of a node stay when the node loses
-    its memory; then the protocol's ``erase`` changes them.
+    a length of 1 along each axis and never grows. ``survives``: if true, a node's elements are not reset when the node
+    loses its memory; the protocol's ``erase`` may change them.
     """
 
     dtype: Any
@@ -189,8 +194,8 @@ def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[
 def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -> Any:
     """Create the nodes' state, the named tuple ``kind``; ``sizes`` is {name of an axis: length}.
 
-    ``fields``: {name: declaration} of the state's fields. ``given``: the values of the fields that are declared GIVEN,
-    and of parameters. A value for an array is stored in the array's first rows.
+    ``fields``: {name: declaration} of the state's fields. ``given``: the values of all fields that are not arrays or
+    pools. A value for an array is stored in the array's first rows.
     """
     field_values = dict(given)
     arrays = {name: field for name, field in fields.items() if isinstance(field, Array | Pool)}
@@ -230,9 +235,10 @@ _HISTORY = ("held", "is_held")
 def erase_state(fields: Fields, state: Any, rows_of_axes: Mapping[str, Any]) -> None:
     """Set a node's elements in all arrays of the nodes' state to their initial values.
 
-    ``rows_of_axes``: {name of an axis: the node's indices along this axis}. In each array, the first axis with such a
-    name counts; arrays without one, pools, and arrays that survive are not changed. The columns "held" and "is_held"
-    keep their values.
+    ``fields``: {name: declaration} of the fields of ``state``. ``rows_of_axes``: {name of an axis: the node's indices
+    along this axis}. If an array has several of these axes, the first selects the elements. Arrays without such an
+    axis, pools, and arrays declared with ``survives`` are not changed. The columns "held" and "is_held" keep their
+    values.
     """
     for name, field in fields.items():
         if not isinstance(field, Array) or field.survives or not _is_used(field, state._asdict()):
@@ -250,9 +256,10 @@ def erase_state(fields: Fields, state: Any, rows_of_axes: Mapping[str, Any]) -> 
 
 
 def grow_free_list(rows: np.ndarray, numbers: np.ndarray, free: int, count: int) -> np.ndarray:
-    """Return a copy of ``rows`` with ``count`` records; the new records are free, and are taken first.
+    """Return a copy of ``rows``, lengthened to ``count`` records.
 
-    ``numbers[free]`` is the index of the first free record, ``numbers[free + 1]`` the number of free records.
+    The new records are put at the head of the list of free records. ``numbers[free]``, the index of the first free
+    record, and ``numbers[free + 1]``, the number of free records, are updated.
     """
     longer_rows = np.zeros(count, rows.dtype)
     longer_rows[: len(rows)] = rows
@@ -523,8 +530,9 @@ def hold(core, now, i, peer, message, hops, is_first):
 def hold_pair(core, pairs, i, peer, message, event, hops, now):
     """Record that node ``i`` holds a publication, and deliver it to the node's subscriptions.
 
-    ``pairs[event, i].held``: whether node ``i`` holds publication ``event`` already; it becomes 1. ``peer``: the
-    address of the node that sent the publication, or -1. ``hops``: the number of hops from its origin.
+    ``event``: the index of the publication. ``pairs[event, i].held``: whether the node held the publication before; it
+    becomes 1. ``peer``: the address of the node that sent the publication, or -1. ``hops``: the number of hops from the
+    publication's origin.
     """
     pair_row = pairs[event, i]
     is_first = not pair_row.held
@@ -592,18 +600,20 @@ def text(setup: Any, state: Any, number: int) -> str:
 
 
 def rows_of_node(state: Any, i: int) -> dict[str, Any]:
-    """Return {name of an axis: the indices of node ``i`` along this axis}, for `erase_state`.
+    """Return {}: node ``i`` has elements only along the axes "nodes" and "subscriptions".
 
-    The axes "nodes" and "subscriptions" are known. This default suits protocols whose nodes have no other axes.
+    `erase_state` finds these elements itself. Protocols whose nodes have elements along further axes define their own
+    function of this name, which returns {name of an axis: the node's indices along this axis}.
     """
     return {}
 
 
 def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
-    """Erase what node ``i``, which has lost its memory, stores in pools and hash tables.
+    """Do nothing. This default suits protocols whose nodes store nothing in pools and hash tables.
 
-    The engine calls it after `erase_state`. ``first_number``: the number of the node's first message after its next
-    start. This default does nothing.
+    Other protocols define their own function of this name, which erases what node ``i`` stores there. The engine calls
+    it after `erase_state`, when the node has lost its memory. ``first_number``: the number of the node's first message
+    after its next start.
     """
 
 

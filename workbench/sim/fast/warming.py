@@ -18,7 +18,10 @@ _started: dict[str, Warming] = {}  # twin -> this process's background compilati
 
 
 class Warming:
-    """The compilation of a protocol for the fast engine, in a background process that ends with this process."""
+    """A handle on the compilation of a protocol for the fast engine, in a process that ends with this process.
+
+    If the machine code was on disk already, no process is started, and `is_done` is True at once.
+    """
 
     def __init__(self, process: Any = None, errors: Any = None) -> None:
         self._process, self._errors = process, errors
@@ -26,7 +29,7 @@ class Warming:
 
     @property
     def is_done(self) -> bool:
-        """True if the compiling process has ended: the machine code is on disk, or there is an `error`."""
+        """True unless the compiling process still runs: the machine code is on disk, or there is an `error`."""
         return self._process is None or self._process.poll() is not None
 
     @property
@@ -59,9 +62,10 @@ class Warming:
 
 
 def start(twin: str, protocol: type[Protocol]) -> Warming:
-    """Compile a protocol's fast twin in a background process, unless its machine code is on disk or being compiled.
+    """Compile a protocol's fast twin in a background process, unless its machine code is on disk; return a handle.
 
-    Returns a handle on the process. ``twin``: the name of the module with the protocol's version for the fast engine.
+    If this process has already started the compilation, and it still runs or has failed, return its handle instead.
+    ``twin``: the name of the module with the protocol's version for the fast engine.
     """
     if code_cache.is_cached(twin):
         return Warming()

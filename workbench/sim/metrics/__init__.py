@@ -22,21 +22,22 @@ Every run has
     coverage                 share of all nodes that held a publication, mean over publications; only for protocols
                              whose publications are for all nodes
     transmissions, receptions, lost, bytes_sent                 the cost (bytes without the radio's overhead)
-    usefulness_ratio         share of the receptions of messages of use that were new to their receivers (with coding:
-                             innovative); NaN for protocols that do not count this
+    usefulness_ratio         of the receptions of messages with the nature "use": the share that was new to the receiver
+                             (with coding: innovative); NaN for protocols that do not count this
     frames_set_up, frames_upkeep, frames_use, bytes_set_up, bytes_upkeep, bytes_use      the frames and bytes sent, by
                              the nature of their message (`Protocol.natures`)
     sink_error_mean, _max    with filters: difference between the sink's estimate and the mean of the latest readings
-    age_s_mean, _max         with filters: time since the newest reading that the sink has was published
+    age_s_mean, _max         with filters: age of the newest reading that has reached the sink, since its publication
                              (`workbench.sim.metrics.information`)
     energy_mJ                energy for sending, and for receiving frames, also collided frames, but not for overhearing
                              and idle listening; see `workbench.sim.radio`
     charge_mC, _max          charge of a node's radio in all its states: mean of the nodes, and largest. These and
                              charge_jain, Jain's index of fairness, exist only for radios that state their currents
-    sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same by message or reason
+    sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      number of frames sent with each message, and
+                             of receptions lost, messages dropped and frames given up for each reason
 
 A protocol has metrics of its own in the module that its class names (``metrics``), and plug-ins may add metrics to the
-runs of all protocols. Both are listed between the coverage and the cost. A few of them are public names
+runs of all protocols. These metrics are listed between the coverage and the cost. A few of them are public names
 (`public_names.METRICS`) and are in every run, so that runs of several protocols fit into one table: NaN if the
 protocol does not measure that metric.
 
@@ -130,8 +131,8 @@ def compute(
     metrics["coverage"] = _coverage(scenario, trace_columns, counts)
     metrics.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
     metrics.update(_protocol_and_plugin_metrics(scenario, trace_columns))
-    further = information(scenario, trace_columns) | charges(scenario.radio, radio_states_us)
-    metrics.update(_costs(scenario, counts, sizes, further))
+    other_metrics = information(scenario, trace_columns) | charges(scenario.radio, radio_states_us)
+    metrics.update(_costs(scenario, counts, sizes, other_metrics))
     return Metrics([float(value) for value in metrics.values()], list(metrics), name="metrics")
 
 
@@ -158,7 +159,7 @@ def _protocol_and_plugin_metrics(scenario: Any, rows: Columns) -> dict[str, floa
 
 
 def _check_names(module: str, measured: dict[str, float], taken_names: Collection[str] = ()) -> dict[str, float]:
-    """Return ``measured``, the metrics of ``module``, {name: value}; check their names.
+    """Check the names of ``measured``, the metrics {name: value} of ``module``, and return ``measured``.
 
     Raises ScenarioError if a name belongs to a metric of every run, or is in ``taken_names``.
     """
@@ -169,21 +170,21 @@ def _check_names(module: str, measured: dict[str, float], taken_names: Collectio
             or (metric_name in COMMON and metric_name not in public_names.METRICS)
         ):
             raise ScenarioError(
-                f"{module} has a metric {metric_name}, which is in every run already; give it another name"
+                f"{module} has a metric {metric_name}, which is the name of another metric; give it another name"
             )
     return measured
 
 
-def _costs(scenario: Any, counts: Counts, sizes: Sizes, further: dict[str, float]) -> dict[str, float]:
+def _costs(scenario: Any, counts: Counts, sizes: Sizes, other_metrics: dict[str, float]) -> dict[str, float]:
     radio = scenario.radio
     totals: Counter[str] = Counter()
-    detailed: Counter[str] = Counter()
+    detailed_counts: Counter[str] = Counter()
     for (event, message, reason), row_count in counts.items():
         totals[event] += row_count
         if event == "sent":
-            detailed[f"sent_{message}"] += row_count
+            detailed_counts[f"sent_{message}"] += row_count
         elif event in ("lost", "dropped", "given_up"):
-            detailed[f"{event}_{reason}"] += row_count
+            detailed_counts[f"{event}_{reason}"] += row_count
     heard_B = 0
     for (event, _, reason), size_B in sizes.items():
         if event == "received" or (event == "lost" and reason == "collision"):
@@ -191,7 +192,7 @@ def _costs(scenario: Any, counts: Counts, sizes: Sizes, further: dict[str, float
     bytes_sent = sum(size_B for (event, _, _), size_B in sizes.items() if event == "sent")
     sent_B = bytes_sent + totals["sent"] * radio.overhead_B
     # A frame that collides costs its receiver as much as a decoded frame.
-    heard_count = totals["received"] + detailed["lost_collision"]
+    heard_count = totals["received"] + detailed_counts["lost_collision"]
     heard_B += heard_count * radio.overhead_B
     return {
         "transmissions": totals["sent"],
@@ -201,6 +202,6 @@ def _costs(scenario: Any, counts: Counts, sizes: Sizes, further: dict[str, float
         "usefulness_ratio": usefulness(scenario.protocol, counts),
         **by_nature(scenario.protocol, counts, sizes),
         "energy_mJ": (sent_B * radio.tx_uJ_per_B + heard_B * radio.rx_uJ_per_B) / 1000,
-        **further,
-        **{name: detailed[name] for name in sorted(detailed)},
+        **other_metrics,
+        **{name: detailed_counts[name] for name in sorted(detailed_counts)},
     }

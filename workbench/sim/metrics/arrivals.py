@@ -67,10 +67,10 @@ class _Deliveries(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """Samples of messages, each with a subscription text that it matches; every field is an array (i,) of indices.
+    """Matches of samples in messages with subscription texts, one array (i,) of indices per field.
 
-    ``pair``: the pair of a message and a subscription text. ``publication``: the sample's publication. ``text``: the
-    sample's text.
+    Each match is a sample in a message, and a subscription text that the sample matches. ``pair``: the pair of the
+    message and the subscription text. ``publication``: the sample's publication. ``text``: the sample's text.
     """
 
     pair: np.ndarray
@@ -123,10 +123,10 @@ def arrivals(
 
 
 def _read_contents(rows: Columns, publications: Publications, messages: Table) -> tuple[_Contents, np.ndarray]:
-    """Return (contents, indices): the publications that messages carry, and for each of ``messages`` its index there.
+    """Return (contents, indices): the publications in each message, and the position of ``messages`` in ``contents``.
 
-    ``messages``: columns (origin, sequence), which identify a message. The index is -1 for a message that no node
-    created.
+    ``messages``: columns (origin, sequence), which identify a message. ``indices[k]`` is the index in ``contents`` of
+    message k, or -1 for a message that no node created.
     """
     node, reading_number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
     publication = find_last((node, reading_number), (publications.node, publications.number))
@@ -151,9 +151,9 @@ def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
 
 
 def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
-    """Return a bool array (d,): whether a node created the delivered message, and the subscription existed.
+    """Return for each delivery, as bool (d,), whether its message and its subscription are valid.
 
-    The subscription must have existed at the time of the delivery.
+    A message is valid if a node created it, a subscription if it existed at the time of the delivery.
     """
     is_known = (all_deliveries.subscription >= 0) & (all_deliveries.message >= 0)
     first_us, last_us = (
@@ -190,10 +190,11 @@ def _make_items(
     texts: list[str],
     matching: Matching,
 ) -> _Items:
-    """Return for n pairs of a message and a subscription text the message's samples that match the text.
+    """Return, for n pairs of a message and a subscription text, the samples in the message that match the text.
 
     ``message`` (n,): indices into ``contents``, the publications in each message. ``subscription_text`` (n,): indices
-    into ``subscriptions.texts``. ``texts``: the texts of delivered samples; further texts get the indices after these.
+    into ``subscriptions.texts``. ``texts``: the texts of delivered samples. In the result, a sample's text is an index
+    into ``texts``; a text that was not delivered has an index beyond the end of ``texts``.
     """
     publication_counts = contents.first[message + 1] - contents.first[message]
     pair_index = np.repeat(np.arange(len(message)), publication_counts)

@@ -3,8 +3,8 @@
 Theory of operation
     Subscriptions with the same attributes share a *text*, and so do publications. For each pair of texts, the number of
     samples in the publication that match is computed once. A subscription expects the samples of publications in its
-    *active intervals* (it exists and its node is up), except those that were withheld or filtered out. Sinks that are
-    reachable from the same nodes share the numbers.
+    *active intervals* (it exists and its node is up), except samples that were withheld or filtered out. Sinks
+    that can be reached from the same nodes share one computation of the number of expected samples.
 
 Cost
     Arcs times sinks for the paths; publications times different texts of subscriptions; a sort of the deliveries.
@@ -156,10 +156,10 @@ def _make_metrics(
 
 
 def samples_of(subscriptions: Subscriptions, publications: Publications, matching: Matching) -> list[np.ndarray]:
-    """Return for each subscription text i an array: how many samples in each publication text j match the text i.
+    """Return a list of arrays: element j of array i is how many samples in publication j match subscription i.
 
-    i and j are indices into ``subscriptions.texts`` and ``publications.texts``. Publications with the same attributes
-    share a text, and so do subscriptions.
+    i is an index into ``subscriptions.texts``, j an index into ``publications.texts``. Publications with the same
+    attributes share a text, and so do subscriptions.
     """
     sample_counts = []
     for subscription_text, indices in zip(
@@ -218,10 +218,10 @@ def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: n
 
 
 def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices, distances) of the pairs whose ``row`` is not -1; ``distances``: ``hops[row, node]`` of these.
+    """Look up distances in the matrix ``hops`` (k, n): one for each pair of a row in ``row`` and a column in ``node``.
 
-    ``row`` and ``node``: for each pair, a row and a column of the matrix ``hops`` (k, n). A distance is -1 if there is
-    no path, or if ``node`` is -1, which means an unknown node.
+    Return (indices, distances): the indices i where ``row[i]`` is not -1, and ``hops[row[i], node[i]]`` for each of
+    them. A distance is -1 if no path leads to the node, or if the node is unknown (``node[i]`` is -1).
     """
     selected_pairs = np.flatnonzero(row >= 0)
     return selected_pairs, np.where(node[selected_pairs] >= 0, hops[row[selected_pairs], node[selected_pairs]], -1)

@@ -8,8 +8,8 @@ Theory of operation
 
 Limits
     A sample that one node dropped is not expected, even if a copy of it was lost elsewhere. A changed sample that no
-    longer matches the subscription stays expected, and so does a sample that is missing because a filter dropped an
-    interest: no row connects them.
+    longer matches the subscription stays expected. If a filter dropped an interest, the samples that are missing for
+    this reason stay expected too, because no row of the trace connects them with the interest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Reports(NamedTuple):
 def read_reports(rows: Columns, event_and_detail: tuple[str, ...]) -> Reports:
     """Return the filters' reports in a trace: the rows with this event and this detail.
 
-    ``event_and_detail``: `Protocol.drops` or `Protocol.changes`; () if the protocol has no such event, for no reports.
+    ``event_and_detail``: `Protocol.drops` or `Protocol.changes`. These are () if the protocol has no such event; the
+    result is then empty.
     """
     event, word = event_and_detail or ("", "")
     detail, *fields = rows.columns(event, "detail", "message", "origin", "sequence", "node", "value", "time_us")
@@ -58,15 +59,16 @@ def filtered_out(
     active: ActiveIntervals,
     arrived: tuple[np.ndarray, np.ndarray],
 ) -> Withheld:
-    """Return the pairs of a subscription and a publication that filters dropped and that did not arrive.
+    """Return the pairs of a subscription and a publication that need not arrive, as a filter dropped the publication.
 
-    ``samples[i][j]``: the number of samples in publication text j that match subscription text i. ``active``:
-    the intervals in which subscriptions are active. ``arrived``: columns (subscription, publication) of all deliveries.
+    Pairs that arrived all the same are left out. ``samples[i][j]``: the number of samples in publication text j that
+    match subscription text i. ``active``: the intervals in which subscriptions are active. ``arrived``: columns
+    (subscription, publication) of all deliveries.
     """
-    empty = np.zeros(0, np.int64)
+    no_indices = np.zeros(0, np.int64)
     drops, dropped_counts = _count_drops(read_reports(rows, protocol.drops), read_reports(rows, protocol.changes))
     if not (protocol.parts() and len(dropped_counts)):
-        return Withheld(empty, empty)
+        return Withheld(no_indices, no_indices)
     message_name, node, reading_number, origin, sequence = rows.columns(
         "originated", "message", "node", "value", "origin", "sequence"
     )
@@ -74,9 +76,9 @@ def filtered_out(
     publication = find_last((node, reading_number), (publications.node, publications.number))
     is_dropped = (message >= 0) & (publication >= 0)
     message, publication = message[is_dropped], publication[is_dropped]
-    once = first_rows(row_keys(message, publication))
-    message, publication = message[once], publication[once]
-    subscription_parts, publication_parts = [empty], [empty]
+    first_pairs = first_rows(row_keys(message, publication))
+    message, publication = message[first_pairs], publication[first_pairs]
+    subscription_parts, publication_parts = [no_indices], [no_indices]
     for subscription, text in enumerate(subscriptions.text.tolist()):
         matching_rows = np.flatnonzero(samples[text][publications.text[publication]] > 0)
         pairs = np.full(len(matching_rows), subscription), publication[matching_rows]
@@ -92,8 +94,8 @@ def filtered_out(
 def _count_drops(dropped: Reports, changed: Reports) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Return (messages, counts): the messages with dropped samples, and the number of dropped samples in each.
 
-    ``messages``: columns (code of the message's name, origin, sequence). A drop is not counted if the same node later
-    reported a change of the message, because it sent the sample then. ``dropped``, ``changed``: the filters' reports.
+    ``messages``: columns (code of the message's name, origin, sequence). If the same node later reports a change of the
+    message, one drop is cancelled: the node then sent the sample. ``dropped``, ``changed``: the filters' reports.
     """
     drop_keys, change_keys = shared_keys(dropped[:4], changed[:4])
     distinct_keys, first_row, message_at_node = unique_all(drop_keys)

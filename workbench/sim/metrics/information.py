@@ -3,25 +3,30 @@
 Theory of operation
     Each subscription has a *truth* and an *estimate*. The truth is the mean of the latest published values, one for
     each publisher with matching readings since the subscription began. The estimate is the mean of the latest
-    delivered values, one for each source. A delivered value stands for the origin of its message. If the message
-    passed a filter that merges, the value stands for all origins whose messages that filter dropped or changed. A
-    filter *merges* if it both drops and changes data in the run, as `neighborhood_average` does; a filter that only
-    drops, or only changes, processes each source for itself. The messages from these origins to a subscription passed
-    the filter, except those that it dropped, if at least one of them arrived there as the filter had changed it.
+    delivered values, one for each source. The source of a delivered value is the origin of its message. If the message
+    passed a filter that merges, the value counts for several sources: all origins whose messages this filter dropped or
+    changed in the run.
 
-    Both are step functions of time, so their difference is integrated exactly. It is defined from the first delivery
-    to a subscription on, while the subscription is active. The age is the time since the publication of the newest
-    reading that a delivered message carried; before the first delivery, since the first reading that matched. Means
-    are over time, and over all subscriptions.
+    A filter *merges* if it both drops and changes data in the run, as `neighborhood_average` does. A filter that only
+    drops, or only changes, processes each source separately. A filter reports only the messages that it drops or
+    changes. So a message to a subscription counts as having passed a merging filter under three conditions: the filter
+    dropped or changed some message of the same origin; it did not drop this message for good; and the subscription also
+    received a message that this filter changed.
 
-    Values are those of a single attribute: the first that a filter names (``of``, otherwise ``match``), or, if no
-    filter names one, the first that a subscription constrains. Attributes that describe a reading, such as APP and X,
-    are left out.
+    Truth and estimate are step functions of time, so the error, their difference, is integrated exactly. The error is
+    defined from the first delivery to a subscription on, while the subscription is active. The age is the time since
+    the publication of the newest reading that a delivered message carried; before the first delivery, it is the time
+    since the first reading that matched. Means are over time, and over all subscriptions.
+
+    Values are those of a single attribute: the first that a filter names (in its parameter ``of``, or in ``match`` if
+    it has no ``of``). If no filter names one, it is the first attribute that a subscription constrains. Attributes that
+    describe a reading, such as APP and X, are left out.
 
 Limits
-    A filter that drops some readings and changes others, but each source for itself, is taken for one that merges. If
-    some messages reach a sink through a filter that merges and others around it, a message that the filter neither
-    dropped nor changed is taken for one that passed it. If a merged message carries several values, their mean counts.
+    A filter that drops some readings and changes others is taken for one that merges, even if it processes each source
+    separately. If some messages reach a sink through a filter that merges and others around it, a message that the
+    filter neither dropped nor changed is taken for one that passed it. If a merged message carries several values,
+    their mean counts.
 
 Cost
     Subscriptions times publications; deliveries times the sources of a filter that merges.
@@ -62,11 +67,13 @@ _NEVER_US = int(np.iinfo(np.int64).max)
 
 
 class _Updates(NamedTuple):
-    """Updates of the sinks' estimates in order of time: one row for each source of a delivered value.
+    """Updates of the sinks' estimates in order of time.
 
-    ``subscription``: an index. ``source``: the address of a node whose readings went into the value. ``value``: in
-    steps (the resolution) of the attribute key, NaN if the reading lacks the key. ``newest_us``: the time of
-    publication of the newest reading in the message. Each field is an array (u,).
+    A delivered value that merges readings of several nodes is several updates, one for each node.
+    ``subscription``: the index of the subscription in the scenario's workload. ``source``: the address of a node
+    whose readings went into the value. ``value``: in steps of the attribute key's resolution; a mean if messages were
+    merged, NaN if the reading lacks the key. ``newest_us``: the time of publication of the newest reading in the
+    message. Each field is an array (u,).
     """
 
     subscription: np.ndarray
@@ -79,8 +86,9 @@ class _Updates(NamedTuple):
 class _Arrivals(NamedTuple):
     """Arrivals of messages at subscriptions, one array (a,) per field.
 
-    ``subscription``: an index. ``is_changed``: whether the delivered text differs from the text of the message's newest
-    reading. ``message`` (the code of a name), ``origin`` and ``sequence`` identify the message.
+    ``subscription``: an index in the run's `Subscriptions`. ``is_changed``: whether the delivered text differs from the
+    text of the message's newest reading. ``message`` (the code of a name), ``origin`` and ``sequence`` identify the
+    message.
     """
 
     subscription: np.ndarray
@@ -125,14 +133,15 @@ def information(scenario: Any, rows: Columns) -> dict[str, float]:
 
 
 def _choose_key(protocol: Any, subscriptions: Subscriptions) -> int | None:
-    """Return the number of the attribute key whose values are compared, or None if no key is suitable.
+    """Return the number of the attribute key whose values make up the truth and the estimate, or None.
 
-    It is the first key that a filter names, else the first that a subscription constrains. Keys that describe a
-    reading, such as X, are left out.
+    The choice is the first key that a filter of the protocol processes. If no filter processes a key, the choice is the
+    first key that a subscription constrains. Keys that describe a reading, such as X, and keys of byte strings are left
+    out.
     """
     constrained_keys = [a.key for text in subscriptions.texts for a in parse(text) if a.operator != IS]
-    candidates = (*protocol.measured_keys(), *constrained_keys)
-    return next((key for key in candidates if key not in _DESCRIPTIVE_KEYS and not is_blob(key)), None)
+    candidate_keys = (*protocol.measured_keys(), *constrained_keys)
+    return next((key for key in candidate_keys if key not in _DESCRIPTIVE_KEYS and not is_blob(key)), None)
 
 
 def _read_values(texts: Iterable[str], key: int | None) -> np.ndarray:
@@ -169,8 +178,10 @@ def _read_updates(
     last_row[delivery] = np.arange(len(delivery))
     mean = np.bincount(delivery, value, len(delivery_keys)) / np.bincount(delivery, minlength=len(delivery_keys))
     text_pairs = zip(detail.tolist(), publications.text[newest].tolist(), strict=True)
-    differs = [rows.words["detail"][delivered] != publications.texts[published] for delivered, published in text_pairs]
-    is_changed = np.bincount(delivery, differs, len(delivery_keys)) > 0
+    is_different = [
+        rows.words["detail"][delivered] != publications.texts[published] for delivered, published in text_pairs
+    ]
+    is_changed = np.bincount(delivery, is_different, len(delivery_keys)) > 0
     arrivals = _Arrivals(subscription[last_row], is_changed, *(column[last_row] for column in message))
     arrival_index, source, is_merged = _find_sources(rows, protocol, arrivals)
     row = last_row[arrival_index]
@@ -180,7 +191,10 @@ def _read_updates(
 
 
 def _find_newest(rows: Columns, publications: Publications, messages: list[np.ndarray]) -> np.ndarray:
-    """Return for each message (origin, sequence) the index of the newest publication in it; -1 if unknown."""
+    """Return for each message the index of the newest publication in it; -1 for a message that no node created.
+
+    ``messages``: columns (origin, sequence), which identify a message.
+    """
     node, number, *carriers = rows.columns("originated", "node", "value", "origin", "sequence")
     publication = find_last((node, number), (publications.node, publications.number))
     by_time = np.argsort(publication, kind="stable")  # Publications are in order of time.
@@ -204,14 +218,14 @@ def _find_sources(rows: Columns, protocol: Any, arrivals: _Arrivals) -> tuple[np
     for merging_filter in np.intersect1d(filter_of_drop, filter_of_change):
         is_drop, is_change = filter_of_drop == merging_filter, filter_of_change == merging_filter
         sources = np.union1d(dropped.origin[is_drop], changed.origin[is_change])
-        stopped = np.setdiff1d(drop_keys[is_drop], change_keys[is_change])
+        stopped_messages = np.setdiff1d(drop_keys[is_drop], change_keys[is_change])
         is_result = arrivals.is_changed & np.isin(message_keys, change_keys[is_change])
         has_passed = np.isin(arrivals.subscription, arrivals.subscription[is_result])
-        has_passed &= np.isin(arrivals.origin, sources) & ~np.isin(message_keys, stopped)
+        has_passed &= np.isin(arrivals.origin, sources) & ~np.isin(message_keys, stopped_messages)
         is_merged |= has_passed
-        passed = np.flatnonzero(has_passed)
-        arrival_index.append(np.repeat(passed, len(sources)))
-        source.append(np.tile(sources, len(passed)))
+        passed_arrivals = np.flatnonzero(has_passed)
+        arrival_index.append(np.repeat(passed_arrivals, len(sources)))
+        source.append(np.tile(sources, len(passed_arrivals)))
     return np.concatenate(arrival_index), np.concatenate(source), is_merged
 
 
@@ -219,10 +233,10 @@ def _find_sources(rows: Columns, protocol: Any, arrivals: _Arrivals) -> tuple[np
 
 
 def _mean_of_latest(time_us: np.ndarray, source: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (times, means), a step function: from each time on, the mean of the latest values of all sources.
+    """Return (times, means), a step function: the mean of the latest values of all sources that have a value.
 
-    Element i of the three arrays is an update of one source's value; the updates must be in order of time. Updates
-    to NaN are left out.
+    ``means[k]`` is the mean from ``times[k]`` to the next time. Element i of the three arguments is an update of one
+    source's value; updates must be in order of time. Updates to NaN are left out.
     """
     is_number = ~np.isnan(value)
     time_us, source, value = time_us[is_number], source[is_number], value[is_number]
@@ -240,13 +254,13 @@ def _at(function: tuple[np.ndarray, np.ndarray], time_us: np.ndarray) -> np.ndar
 
 
 def _cut(active: list[tuple[int, int]], from_us: int, times_us: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ``active`` intervals without the time before ``from_us``, split at ``times_us``, as (starts, ends)."""
+    """Return (starts, ends) in µs: the ``active`` intervals from ``from_us`` on, split at ``times_us``."""
     edge_pairs = [np.zeros((2, 0), np.int64)]
     for first_us, last_us in active:
         first_us = max(first_us, from_us)
         if first_us < last_us:
-            within = times_us[(first_us < times_us) & (times_us < last_us)]
-            edges = np.unique(np.concatenate([[first_us], within, [last_us]]))
+            inner_times_us = times_us[(first_us < times_us) & (times_us < last_us)]
+            edges = np.unique(np.concatenate([[first_us], inner_times_us, [last_us]]))
             edge_pairs.append(np.array([edges[:-1], edges[1:]]))
     starts_us, ends_us = np.concatenate(edge_pairs, axis=1)
     return starts_us, ends_us
@@ -257,9 +271,9 @@ def _sum_error(
 ) -> tuple[float, float, float]:
     """Return (integral over time, time in µs, maximum) of the error of a subscription's estimate.
 
-    The integral is over the time in which the subscription is active and both functions are defined. ``active``:
-    intervals (first_us, last_us) in which the subscription exists. ``truth``, ``estimate``: step functions (times,
-    values).
+    The integral is over the time in which the subscription is active, and truth and estimate both exist. The second
+    result is the length of this time. ``active``: the intervals (first_us, last_us) of the subscription. ``truth``,
+    ``estimate``: step functions (times, values).
     """
     if not (len(truth[0]) and len(estimate[0])):
         return 0.0, 0.0, 0.0
@@ -272,9 +286,9 @@ def _sum_error(
 def _sum_age(active: list[tuple[int, int]], published_us: np.ndarray, updates: _Updates) -> tuple[float, float, float]:
     """Return (integral over time, time in µs, maximum in µs) of the age of a subscription's data.
 
-    The integral is over the time in which the subscription is active, since the first publication or update.
-    ``active``: intervals (first_us, last_us) in which the subscription exists. ``published_us``: the times of the
-    publications that match. ``updates``: the changes of the sink's estimate.
+    The integral begins with the first publication or update, and covers the time in which the subscription is active;
+    the second result is the length of this time. ``active``: the intervals (first_us, last_us) of the subscription.
+    ``published_us``: the times of the publications that match. ``updates``: the changes of the sink's estimate.
     """
     begin_us = np.concatenate([published_us[:1], updates.time_us[:1]]).min(initial=_NEVER_US)
     times_us = np.append(begin_us, updates.time_us)

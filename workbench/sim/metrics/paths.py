@@ -40,35 +40,37 @@ class Paths:
         return find_sorted(nodes, self.addresses)
 
     def hops_to(self, sinks: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (index of the batch's first sink in ``sinks``, hops (m, n)) for each batch of m sinks.
+        """Divide ``sinks`` (indices of nodes) into batches; yield (first, hops) for each batch.
 
-        ``hops`` has a row for each sink of the batch and a column for each node: the hops from the node to the sink, or
-        NO_PATH.
+        Row i of ``hops`` is for the node ``sinks[first + i]``, and has for each node of the network the number of hops
+        from the node to this sink, or NO_PATH.
         """
         return self._batches(sinks, *self._backwards)
 
     def hops_from(self, sources: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (index of the batch's first source in ``sources``, hops (m, n)) for each batch of m sources.
+        """Divide ``sources`` (indices of nodes) into batches; yield (first, hops) for each batch.
 
-        ``hops`` has a row for each source of the batch and a column for each node: 0 for the source, NO_PATH without a
-        path.
+        Row i of ``hops`` is for the node ``sources[first + i]``, and has for each node of the network the number of
+        hops from this source to the node, or NO_PATH.
         """
         return self._batches(sources, *self._forwards)
 
-    def _batches(self, starts: np.ndarray, first: np.ndarray, others: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    def _batches(
+        self, starts: np.ndarray, first: np.ndarray, neighbors: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray]]:
         node_count = len(self.addresses)
         batch_size = max(1, _CELLS // node_count)
         for first_start in range(0, len(starts), batch_size):
             hops = _search_hops(
-                np.asarray(starts[first_start : first_start + batch_size], np.int64), first, others, node_count
+                np.asarray(starts[first_start : first_start + batch_size], np.int64), first, neighbors, node_count
             )
             yield first_start, hops.reshape(-1, node_count)
 
 
 def _search_hops(starts: np.ndarray, first: np.ndarray, neighbors: np.ndarray, count: int) -> np.ndarray:
-    """Return the hops from each of ``starts`` (k,) to each of ``count`` nodes, or NO_PATH; a flat array (k * count,).
+    """Return a flat array (k * n,): the hops from each of ``starts`` (k,) to each of n = ``count`` nodes, or NO_PATH.
 
-    Node i is linked to ``neighbors[first[i] : first[i + 1]]``.
+    Arcs lead from node i to the nodes ``neighbors[first[i] : first[i + 1]]``.
     """
     hops = np.full(len(starts) * count, NO_PATH, np.int32)
     finder = np.empty(len(hops), np.int64)
@@ -81,13 +83,13 @@ def _search_hops(starts: np.ndarray, first: np.ndarray, neighbors: np.ndarray, c
         degree = degrees[frontier_nodes]
         base, frontier_nodes = np.repeat(base, degree), neighbors[ranges(first[frontier_nodes], degree)]
         frontier_cells = base + frontier_nodes
-        fresh = np.flatnonzero(hops[frontier_cells] < 0)
-        frontier_cells = frontier_cells[fresh]
+        new_cells = np.flatnonzero(hops[frontier_cells] < 0)
+        frontier_cells = frontier_cells[new_cells]
         hops[frontier_cells] = distance
         # If several paths reach a cell in the same step, the search continues from it once.
-        finder[frontier_cells] = fresh
-        fresh = fresh[finder[frontier_cells] == fresh]
-        base, frontier_nodes = base[fresh], frontier_nodes[fresh]
+        finder[frontier_cells] = new_cells
+        new_cells = new_cells[finder[frontier_cells] == new_cells]
+        base, frontier_nodes = base[new_cells], frontier_nodes[new_cells]
     return hops
 
 

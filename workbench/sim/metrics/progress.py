@@ -4,9 +4,9 @@ Theory of operation
     A latency over all expected samples counts an undelivered sample as infinitely late. So a protocol that delivers
     only easy samples does not look fast.
 
-    Delivery is *steady* from a publication on if at least `STEADY` of the samples expected from it and from all later
-    publications arrive. This share must also be reached from each later publication on, except from the last
-    ``LEFT - 1`` publications: among these few, a single loss would be a large share.
+    Delivery is *steady* from publication i on if, for each j >= i, publication j and all later publications together
+    reach the share `STEADY`: at least this share of their expected samples arrive. The last ``LEFT - 1`` publications
+    are not checked as j: among so few, a single loss would be a large share.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class Progress(NamedTuple):
         """
         times_s = []
         for change_us, end_us in pairwise([*changes_us.tolist(), _NEVER_US]):
-            between = rows[(self.time_us[rows] >= change_us) & (self.time_us[rows] < end_us)]
-            if len(between):
-                times_s.append(self._steady_after_s(between, change_us))
+            rows_until_next = rows[(self.time_us[rows] >= change_us) & (self.time_us[rows] < end_us)]
+            if len(rows_until_next):
+                times_s.append(self._steady_after_s(rows_until_next, change_us))
         return max(times_s, default=NOT_A_NUMBER)
 
 
@@ -93,29 +93,29 @@ def first_steady(expected: np.ndarray, delivered: np.ndarray) -> int | None:
     is_good = ratios[: max(1, len(ratios) - LEFT + 1)] >= STEADY
     if not is_good[-1]:
         return None
-    bad = np.flatnonzero(~is_good)
-    return int(bad[-1]) + 1 if len(bad) else 0
+    bad_indices = np.flatnonzero(~is_good)
+    return int(bad_indices[-1]) + 1 if len(bad_indices) else 0
 
 
 def change_times_us(rows: Columns, items: Iterable[Any]) -> np.ndarray:
-    """Return the times at which the network changed, ascending, each once.
+    """Return the times in µs at which the network changed, ascending, each once.
 
-    They are the times at which nodes failed or recovered, partitions and merges, and the begin and end of jamming.
-    ``items``: the workload.
+    The network changes when a node fails or recovers, when a partition begins or ends, and when jamming begins or ends.
+    ``rows``: the trace. ``items``: the workload.
     """
     times_us = [rows.columns(event, "time_us")[0] for event in ("failed", "recovered")]
     return np.unique(np.concatenate([*times_us, np.array(list_change_times(items), np.int64)]))
 
 
 def timeliness(latencies_us: np.ndarray, expected: int) -> dict[str, float]:
-    """Return the metrics within_*_ratio and latency_all_ms_*, in which undelivered samples are infinitely late.
+    """Return the metrics within_*_ratio and latency_all_ms_*; undelivered samples count as infinitely late.
 
     ``latencies_us``: latencies of the delivered samples, ascending. ``expected``: number of expected samples.
     """
-    in_time = {
+    counts_in_time = {
         f"within_{deadline}s_ratio": np.searchsorted(latencies_us, deadline * _US, "right") for deadline in DEADLINES_S
     }
-    ratios = {name: float(count) / expected if expected else NOT_A_NUMBER for name, count in in_time.items()}
+    ratios = {name: float(count) / expected if expected else NOT_A_NUMBER for name, count in counts_in_time.items()}
     undelivered_us = np.full(expected - len(latencies_us), math.inf)
     all_us = np.concatenate([latencies_us.astype(float), undelivered_us])
     shares = {"p50": 0.5, "p95": 0.95, "max": 1.0}

@@ -94,9 +94,9 @@ def modules_of(protocol: Any) -> list[Any]:
 
 def shown_metrics(metrics: Any) -> Any:
     """Return ``metrics`` without optional metrics that are NaN because the protocol or run does not have them."""
-    optional = ("coverage", "usefulness_ratio", "recovery_s", *public_names.METRICS, *_ONLY_WITH_FILTERS)
-    not_applicable = [name for name in optional if name in metrics.index and metrics.isna()[name]]
-    return metrics.drop(not_applicable)
+    optional_names = ("coverage", "usefulness_ratio", "recovery_s", *public_names.METRICS, *_ONLY_WITH_FILTERS)
+    absent_names = [name for name in optional_names if name in metrics.index and metrics.isna()[name]]
+    return metrics.drop(absent_names)
 
 
 def shown_as(name: str, protocol: Any = None) -> Shown:
@@ -104,9 +104,9 @@ def shown_as(name: str, protocol: Any = None) -> Shown:
 
     ``protocol``: the protocol of the run, whose module may describe the metric.
     """
-    home = public_names.METRICS.get(name)
-    public = [importlib.import_module(f"workbench.{home}")] if home else []
-    for module in (*public, *modules_of(protocol)):
+    module_name = public_names.METRICS.get(name)
+    public_modules = [importlib.import_module(f"workbench.{module_name}")] if module_name else []
+    for module in (*public_modules, *modules_of(protocol)):
         descriptions = getattr(module, "SHOWN", {})
         if name in descriptions:
             return descriptions[name]

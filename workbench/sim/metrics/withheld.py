@@ -19,7 +19,7 @@ from workbench.sim.rows import Columns
 
 
 class Withheld(NamedTuple):
-    """Pairs of a subscription and a publication that its source withheld from the subscriber.
+    """Pairs of a subscription and a publication that the publication's source did not send to the subscriber.
 
     Both fields are arrays (w,) of indices.
     """
@@ -34,7 +34,9 @@ class Withheld(NamedTuple):
     def union(self, other: Withheld) -> Withheld:
         """Return the pairs (subscription, publication) that are in this set or in ``other``, each once."""
         is_new = ~self.has(*other)
-        return Withheld(*(np.append(column, further[is_new]) for column, further in zip(self, other, strict=True)))
+        return Withheld(
+            *(np.append(column, other_column[is_new]) for column, other_column in zip(self, other, strict=True))
+        )
 
 
 def withheld(
@@ -48,13 +50,13 @@ def withheld(
     is_paced = np.array([interval_us(parse(text)) > 0 for text in subscriptions.texts], np.bool_)[subscriptions.text]
     source, sink, reading_number = rows.columns(event if is_paced.any() else "", "node", "peer", "value")
     publication = find_last((source, reading_number), (publications.node, publications.number))
-    paced = np.flatnonzero(is_paced)
-    paced = paced[np.argsort(subscriptions.node[paced], kind="stable")]
-    first_of_sink = np.searchsorted(subscriptions.node[paced], sink)
-    subscription_counts = np.searchsorted(subscriptions.node[paced], sink, side="right") - first_of_sink
+    paced_subscriptions = np.flatnonzero(is_paced)
+    paced_subscriptions = paced_subscriptions[np.argsort(subscriptions.node[paced_subscriptions], kind="stable")]
+    first_of_sink = np.searchsorted(subscriptions.node[paced_subscriptions], sink)
+    subscription_counts = np.searchsorted(subscriptions.node[paced_subscriptions], sink, side="right") - first_of_sink
     publication, subscription = (
         np.repeat(publication, subscription_counts),
-        paced[ranges(first_of_sink, subscription_counts)],
+        paced_subscriptions[ranges(first_of_sink, subscription_counts)],
     )
     is_active = (publication >= 0) & active.has(subscription, publications.time_us[publication])
     return Withheld(subscription[is_active], publication[is_active])

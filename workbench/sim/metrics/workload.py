@@ -17,7 +17,7 @@ _NEVER_US = int(np.iinfo(np.int64).max)
 class Subscriptions(NamedTuple):
     """Subscriptions, one array (s,) per field; a subscription exists in [first_us, last_us).
 
-    ``texts``: the distinct constraints of all subscriptions, as text. ``text``: each subscription's index into these.
+    ``texts``: the distinct constraints of all subscriptions, as text. ``text``: each subscription's index in ``texts``.
     """
 
     node: np.ndarray
@@ -31,7 +31,7 @@ class Subscriptions(NamedTuple):
 class Publications(NamedTuple):
     """Publications in order of time, one array (p,) per field.
 
-    ``texts``: the distinct attributes of all publications, as text. ``text``: each publication's index into these.
+    ``texts``: the distinct attributes of all publications, as text. ``text``: each publication's index in ``texts``.
     """
 
     node: np.ndarray
@@ -66,7 +66,7 @@ class ActiveIntervals(NamedTuple):
 
 
 def read_subscriptions(rows: Columns) -> Subscriptions:
-    """Return all subscriptions that a run's trace ``rows`` contain."""
+    """Return all subscriptions in ``rows``, the columns of a run's trace."""
     rows_by_key: dict[tuple[int, int], list[int]] = {}
     texts: dict[str, int] = {}
     open_keys: dict[int, list[tuple[int, int]]] = {}  # of each node
@@ -92,15 +92,15 @@ def read_subscriptions(rows: Columns) -> Subscriptions:
 
 
 def read_publications(rows: Columns) -> Publications:
-    """Return all publications that a run's trace ``rows`` contain.
+    """Return all publications in ``rows``, the columns of a run's trace.
 
     If a node published several times under the same number, only the last publication counts.
     """
     publication_columns = rows.columns("published", "node", "sequence", "time_us", "detail")
-    is_last = find_last(tuple(publication_columns[:2]), tuple(publication_columns[:2])) == np.arange(
+    is_newest_of_number = find_last(tuple(publication_columns[:2]), tuple(publication_columns[:2])) == np.arange(
         len(publication_columns[0])
     )
-    node, reading_number, time_us, detail = (column[is_last] for column in publication_columns)
+    node, reading_number, time_us, detail = (column[is_newest_of_number] for column in publication_columns)
     by_time = np.argsort(time_us, kind="stable")
     codes, text = unique_inverse(detail[by_time])
     detail_texts = rows.words["detail"]
@@ -110,7 +110,7 @@ def read_publications(rows: Columns) -> Publications:
 
 
 def active_intervals(subscriptions: Subscriptions, rows: Columns) -> ActiveIntervals:
-    """Return the active intervals of all subscriptions."""
+    """Return the intervals in which each subscription exists and its node is up; ``rows``: the columns of the trace."""
     outages_by_node = down_times(rows)
     subscription_intervals = ActiveIntervals(
         np.arange(len(subscriptions.node)), subscriptions.first_us, subscriptions.last_us
@@ -119,8 +119,8 @@ def active_intervals(subscriptions: Subscriptions, rows: Columns) -> ActiveInter
         columns = (column.tolist() for column in (subscriptions.node, *subscription_intervals))
         intervals = [
             interval
-            for node, *unbroken in zip(*columns, strict=True)
-            for interval in _subtract_outages(unbroken, outages_by_node.get(node, []))
+            for node, *unbroken_interval in zip(*columns, strict=True)
+            for interval in _subtract_outages(unbroken_interval, outages_by_node.get(node, []))
         ]
         subscription_intervals = ActiveIntervals(*np.array(intervals, np.int64).reshape(-1, 3).T)
     is_nonempty = subscription_intervals.first_us < subscription_intervals.last_us
@@ -128,7 +128,11 @@ def active_intervals(subscriptions: Subscriptions, rows: Columns) -> ActiveInter
 
 
 def _subtract_outages(active: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Yield the parts of ``active``, [subscription, first_us, last_us], that are outside of the outages in ``down``."""
+    """Yield the parts of an ``active`` interval [subscription, first_us, last_us] without the outages in ``down``.
+
+    ``down``: (failed_us, recovered_us) of each outage, in order of time. A part may be empty: its end is not after its
+    start.
+    """
     subscription, first_us, last_us = active
     for failed_us, recovered_us in down:
         yield subscription, first_us, min(last_us, failed_us)
@@ -137,13 +141,16 @@ def _subtract_outages(active: list[int], down: list[tuple[int, int]]) -> Iterato
 
 
 def down_times(rows: Columns) -> dict[int, list[tuple[int, int]]]:
-    """Return {node: [(failed_us, recovered_us), ...]} in order of time; recovered_us is _NEVER_US without recovery."""
+    """Return the outages of each node, {node: [(failed_us, recovered_us), ...]}, in order of time.
+
+    ``recovered_us`` is _NEVER_US if the node does not recover.
+    """
     outage_times: dict[int, list[tuple[int, int]]] = {}
     for row in rows.of("failed", "recovered"):
-        of_node = outage_times.setdefault(row.node, [])
+        node_outages = outage_times.setdefault(row.node, [])
         if row.event == "failed":
-            if not of_node or of_node[-1][1] != _NEVER_US:  # A crash may happen during an outage.
-                of_node.append((row.time_us, _NEVER_US))
-        elif of_node:
-            of_node[-1] = (of_node[-1][0], row.time_us)
-    return {node: sorted(of_node) for node, of_node in outage_times.items()}
+            if not node_outages or node_outages[-1][1] != _NEVER_US:  # A crash may happen during an outage.
+                node_outages.append((row.time_us, _NEVER_US))
+        elif node_outages:
+            node_outages[-1] = (node_outages[-1][0], row.time_us)
+    return {node: sorted(node_outages) for node, node_outages in outage_times.items()}

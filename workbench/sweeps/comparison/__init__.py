@@ -83,7 +83,8 @@ def compare(
     seeds       the number of seeds, or a list of seeds
     roles       the rule that chooses nodes for special roles in a protocol, such as roots: "degree" (most neighbors),
                 "center" (middle of the network) or "random"
-    out, runner, progress    as for `Sweep.run`: with ``out`` a stopped comparison continues; Ctrl-C stops it
+    out, runner, progress    as for `Sweep.run`; a comparison that was stopped with Ctrl-C continues if it is started
+                again with the same folder ``out``
 
     Raises ScenarioError for an invalid axis, value or protocol.
     """
@@ -107,7 +108,7 @@ def compare(
 
 
 def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str, Protocol]:
-    """Return {name: protocol}; further protocols of the same class get a number in their names.
+    """Return {name in charts: protocol}. In a list, the second protocol of a class gets the name "CLASS 2".
 
     Raises ScenarioError if ``protocols`` is empty or contains anything but protocols.
     """
@@ -160,7 +161,7 @@ class Comparison:
 
     @cached_property
     def _scenarios(self) -> dict[str, Scenario]:
-        """The scenario of the first run of each protocol: {name of the protocol: scenario}."""
+        """The scenario of the first run of each protocol: {name of the protocol in charts: scenario}."""
         per_protocol = len(self.table) // len(self.protocols)
         return {name: self.table.plan.scenario_of(index * per_protocol) for index, name in enumerate(self.protocols)}
 
@@ -239,14 +240,15 @@ class Comparison:
     def winners(self, metric: str, *axes: str, delivering: float = 0.95) -> pd.DataFrame:
         """Return the best protocol at each combination of values of ``axes``, and whether its lead is certain.
 
-        Only protocols with a mean delivery ratio of at least ``delivering`` take part, because it is easy to be cheap
-        without delivering. If no protocol takes part, ``best`` is "".
+        The best protocol has the best mean of ``metric`` among the protocols with a mean delivery ratio of at least
+        ``delivering``; a protocol that delivers little is cheap, but no winner. If no protocol delivers enough,
+        ``best`` is "".
 
         Columns: the axes, best (name of the protocol), mean (its mean of the metric), second (name of the next best
-        protocol), difference, low, high, verdict. ``difference`` is the mean difference of the metric between best and
-        second, over pairs of runs that differ only in the protocol; low and high are its 95 % interval. ``verdict`` is
-        "certain" if this interval excludes 0, else "open". Raises ParameterError for a metric of which neither higher
-        nor lower values are better.
+        protocol), difference, low, high, verdict. ``difference`` is the mean of the metric's differences between best
+        and second, over pairs of runs that differ only in the protocol. low and high bound its 95 % interval.
+        ``verdict`` is "certain" if this interval excludes 0, else "open". Raises ParameterError for a metric for which
+        neither high nor low values count as better.
         """
         import pandas as pd
 

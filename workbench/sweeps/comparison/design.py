@@ -59,7 +59,7 @@ class Compared(Design):
         return len(self.grid)
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path of `Scenario.replace`: value}, which changes the base scenario to that of point ``number``.
+        """Return the arguments {path: value} with which `Scenario.replace` makes the scenario of point ``number``.
 
         The paths are "protocol", "topology", "workload", "seed", and paths of the user's axes such as "radio.loss".
         """
@@ -88,7 +88,8 @@ class Compared(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs: at most 200.
 
-        These points contain each value of each axis, but only two seeds, because each seed may draw a network.
+        Up to this limit, the points contain each value of each axis except "seed". They have only two seeds, because a
+        random network may have to be generated for each seed, which is slow.
         """
         seed_count = len(self.grid.axes[-1].values)
         return [number for number in self.grid.probes() if number % seed_count in (0, seed_count - 1)][:200] or [0]
@@ -106,9 +107,9 @@ class Compared(Design):
 
 
 def network_of(base: nx.DiGraph, arguments: Mapping[str, Any], seed: int) -> nx.DiGraph:
-    """Return the network ``base``, generated again with other ``arguments`` of its generator.
+    """Return the network ``base``, generated again with the changed ``arguments`` {name: value} of its generator.
 
-    A generator that draws at random also gets the ``seed``. If the generator does not draw at random, and
+    A random generator also gets the ``seed``, so each seed has its own network. If the generator is not random and
     ``arguments`` is empty, ``base`` itself is returned.
     """
     recipe = to_dict(base).get("recipe") or {}
@@ -120,10 +121,10 @@ def network_of(base: nx.DiGraph, arguments: Mapping[str, Any], seed: int) -> nx.
 
 
 def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
-    """Return {argument: value} with which the generator of ``base`` makes ``nodes`` nodes at the same density.
+    """Return the arguments {name: value} with which the generator of ``base`` makes ``nodes`` nodes at equal density.
 
-    Raises ScenarioError for a network that has a fixed number of nodes, such as a measured network, and for a grid
-    whose rows ``nodes`` nodes would not fill.
+    Raises ScenarioError for a network with a fixed number of nodes, such as a measured network, and for a grid if
+    ``nodes`` is not a multiple of its number of rows.
     """
     if not is_whole(nodes) or nodes < 1:
         raise ScenarioError(f"nodes is {nodes!r:.60}; it must be a whole number, 1 or more")
@@ -141,8 +142,8 @@ def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
         if nodes % grid_rows:
             nearest_nodes = max(1, nodes // grid_rows) * grid_rows
             raise ScenarioError(
-                f"nodes is {nodes}; a grid of the same shape has {grid_rows} rows and needs a multiple of {grid_rows}; "
-                f"use {nearest_nodes} nodes"
+                f"nodes is {nodes}; a grid in the proportions of the scenario's grid has {grid_rows} rows, so `nodes` "
+                f"must be a multiple of {grid_rows}; use {nearest_nodes} nodes"
             )
         return {"rows": grid_rows, "columns": nodes // grid_rows}
     raise ScenarioError(
@@ -160,15 +161,18 @@ def change_workload(
 ) -> tuple[Any, ...]:
     """Return a workload with the given numbers of sinks and sources and publication period ``every_s`` in seconds.
 
-    None leaves a number or the period unchanged. ``seed`` determines the nodes that are drawn.
+    None leaves a number or the period unchanged. ``seed`` determines which nodes become further sinks and sources.
+    Raises ScenarioError if the network has too few nodes, or if the workload has no sink or source to extend.
     """
     subscribers = _nodes_of(workload, Subscribe, topology)
     publishers = _nodes_of(workload, Publish, topology)
-    sink_nodes = None if sinks is None else _extend("sinks", subscribers, publishers, sinks, topology, seed, _SINKS)
+    sink_nodes = (
+        None if sinks is None else _choose_nodes("sinks", subscribers, publishers, sinks, topology, seed, _SINKS)
+    )
     source_nodes = (
         None
         if sources is None
-        else _extend("sources", publishers, sink_nodes or subscribers, sources, topology, seed, _SOURCES)
+        else _choose_nodes("sources", publishers, sink_nodes or subscribers, sources, topology, seed, _SOURCES)
     )
     changed_items = []
     for item in workload:
@@ -191,20 +195,21 @@ def _resolve_nodes(at: Any, topology: nx.DiGraph) -> Sequence[int]:
     return sorted(topology) if isinstance(at, str) else at
 
 
-def _extend(
+def _choose_nodes(
     axis: str, own: list[int], others: Sequence[int], count: int, topology: nx.DiGraph, seed: int, stream: int
 ) -> tuple[int, ...]:
-    """Return ``count`` nodes for ``axis`` ("sinks" or "sources"): first ``own``, then nodes drawn at random.
+    """Return ``count`` nodes for ``axis`` ("sinks" or "sources"): first ``own``, then nodes chosen at random.
 
-    ``own`` are the scenario's nodes for this axis. Nodes in ``others`` are not drawn. ``seed`` and ``stream`` enter the
-    random draw; each axis has its own ``stream``, so that the two axes draw independently.
+    ``own`` are the scenario's nodes for this axis. Nodes in ``others`` are not chosen. ``seed`` and ``stream``
+    determine the choice; each axis has its own ``stream``, so that the choices for the two axes are independent. Raises
+    ScenarioError if ``own`` is empty or the network has too few nodes.
     """
     if not is_whole(count) or count < 1:
         raise ScenarioError(f"{axis} is {count!r:.60}; it must be a whole number, 1 or more")
     if not own:
         raise ScenarioError(
-            f"the argument `over` has the axis {axis}, but no item of the workload has {axis}; add such "
-            "an item to the scenario"
+            f"the argument `over` has the axis {axis}, but the workload of the scenario has no {axis}; "
+            "add at least one to it"
         )
     free_nodes = [node for node in _draw_order(topology, seed, stream) if node not in own and node not in others]
     nodes = (*own, *free_nodes)[:count]
@@ -227,7 +232,7 @@ def _draw_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
 def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -> Protocol:
     """Return the protocol with its special roles, such as roots, assigned to nodes that ``rule`` chooses.
 
-    The number of nodes stays the same. ``rule`` is a name in `RULES`; the rule "random" draws nodes with ``seed``.
+    Each role keeps its number of nodes. ``rule`` is a name in `RULES`; the rule "random" chooses nodes by ``seed``.
     """
     nodes_by_setting = protocol.named_nodes()
     if not nodes_by_setting:

@@ -7,18 +7,26 @@
     matrix.runs              the `SweepTable`, a row for each run
 
 Theory of operation
-    All runs have the same subscriptions and publications. A run has three periods, shares of its duration: before the
-    fault (from 0.2 to 0.4, after a time to set up), during the fault (to 0.6) and after it (to the end). A reading
-    belongs to the period in which it is published. A period's delivery ratio is the share of its expected readings that
-    arrive at all, however late. A reading is expected if a path of links that exist at some time leads to the sink, so
-    readings that no protocol can deliver during a partition count as lost.
+    All runs have the same subscriptions and publications. The first 20 % of a run's duration are for setting up. Three
+    periods follow: before the fault (20 to 40 %), during the fault (to 60 %) and after the fault (to the end). A
+    reading belongs to the period in which it is published. A period's delivery ratio is the share of its expected
+    readings that arrive at all, however late. A reading is expected if a path leads to the sink over links that
+    exist at some time of the run, even if not all at the same time. So readings that no protocol can deliver during a
+    partition are expected, and count as lost.
 
-    ``recovery_s`` is the time from the end of the fault (from its begin, if it is permanent) to the first publication
-    from which on at least 90 % of the expected readings arrive. The same must hold from each later publication on,
-    except from the last nine. Otherwise it is infinite. Gaps of some seconds are ignored: compare it with the ratios.
+    The *remaining ratio* of a publication is the delivery ratio of all readings from this publication to the end of the
+    run. Delivery is *steady* from a publication on if the remaining ratios of this publication and of all later ones
+    are at least 90 %. The last nine publications are not checked, because a single loss would be a large share of so
+    few readings.
 
-    A protocol *recovers* if ``recovery_s`` is finite, or if as many readings arrive after the fault as without a
-    fault, to within 0.02 (as all, if the matrix has no row "none").
+    ``recovery_s`` is the time from the end of the fault to the first publication from which on delivery is steady, or
+    infinite if delivery never becomes steady. If the fault is permanent, the time counts from its beginning. If all
+    readings of a few seconds are lost, the remaining ratios may still be above 90 %. Then ``recovery_s`` does not show
+    the loss, but the delivery ratio of the period does.
+
+    A protocol *recovers* if ``recovery_s`` is finite. It also recovers if its delivery ratio after the fault is at
+    least r - 0.02. Here r is its delivery ratio in the same period without a fault (row "none"), or 1 if the matrix has
+    no row "none".
 """
 
 from __future__ import annotations
@@ -77,15 +85,16 @@ def matrix(
 
     protocols   the protocols, or {name: protocol}
     faults      names among `FAULTS`, or {name: workload items} of your own; None for all of `FAULTS`
-    topology    the network; by default 40 nodes in 100 m x 60 m, linked up to 22 m. All runs have the same network
-    radio       by default that of the CC2420
-    seeds       a run for each seed, protocol and fault
-    duration_s  of each run; the fault lasts from 0.4 to 0.6 of it
+    topology    the network of all runs; by default 40 nodes in 100 m x 60 m, with links up to 22 m long
+    radio       the radio of all nodes; by default a CC2420
+    seeds       seeds of the runs; each fault runs with each protocol and each seed
+    duration_s  duration of each run in seconds; most faults last from 40 % to 60 % of the duration
     runner, out, progress      as for `Sweep.run`
 
     The nodes with the smallest and the largest x coordinate subscribe, and four nodes between them publish every two
-    seconds. A run of 300 s takes some 0.3 s with warm machine code. Raises ParameterError for an unknown fault, and for
-    a network in which no node may fail.
+    seconds. Playing a run of 300 s takes about 0.3 s if the machine code is compiled already. Raises ParameterError for
+    an unknown fault, for a network of fewer than eight nodes, and for a network in which every node is needed to
+    connect sinks and sources.
     """
     named_protocols = _name_protocols(protocols)
     names = list(FAULTS) if faults is None else [faults] if isinstance(faults, str) else list(faults)
@@ -121,9 +130,9 @@ def _name_protocols(protocols: Any) -> dict[str, Protocol]:
 
 
 def _make_workload(graph: Any, protocols: Iterable[Protocol], duration_s: float) -> tuple[Place, list[Any]]:
-    """Return the place of the faults, and the subscriptions and publications of all runs.
+    """Return (nodes and times of the faults, workload items of all runs: subscriptions and publications).
 
-    Named nodes of a protocol, such as roots, do not fail, unless they subscribe.
+    Nodes that a protocol's settings name, such as roots, are not among the relays that fail.
     """
     named_nodes = {node for protocol in protocols for nodes in protocol.named_nodes().values() for node in nodes}
     nodes = sorted(graph)
@@ -135,7 +144,7 @@ def _make_workload(graph: Any, protocols: Iterable[Protocol], duration_s: float)
     victims = find_victims(graph, {*sinks, *sources, *(node for node in named_nodes if node in graph)})
     if not victims:
         raise ParameterError(
-            "no node of this network may fail without separating sinks and sources; add nodes or links"
+            "no node of this network can fail without separating sinks from sources; add nodes or links"
         )
     begin_s, end_s = _SHARES[1] * duration_s, _SHARES[2] * duration_s
     place = Place(graph, sinks, sources, victims, begin_s, end_s, duration_s)
@@ -151,8 +160,8 @@ def _make_workload(graph: Any, protocols: Iterable[Protocol], duration_s: float)
 def measure(run: Run) -> dict[str, float]:
     """Return the delivery ratio of each period, the recovery times, and the numbers of wrong and repeated deliveries.
 
-    ``run``: a run of a fault matrix, with its trace. The recovery times count from the end of the fault, and from its
-    begin.
+    ``run``: a run of a fault matrix, with its trace. There are two recovery times: "steady_from_end_s" counts from the
+    end of the fault, "steady_from_begin_s" from its beginning.
     """
     duration_s = run.scenario.duration_s
     expectations = expected(run.scenario, Columns(run.trace))
@@ -162,8 +171,8 @@ def measure(run: Run) -> dict[str, float]:
     arrived = pairs.delivery[is_expected] != NEVER
     numbers: dict[str, float] = {}
     for period, first, last in zip(PERIODS, _SHARES, _SHARES[1:], strict=False):
-        is_in = (published_s >= first * duration_s) & (published_s < last * duration_s)
-        numbers[period] = float(arrived[is_in].mean()) if is_in.any() else math.nan
+        is_in_period = (published_s >= first * duration_s) & (published_s < last * duration_s)
+        numbers[period] = float(arrived[is_in_period].mean()) if is_in_period.any() else math.nan
     for name, share in (("steady_from_begin_s", _SHARES[1]), ("steady_from_end_s", _SHARES[2])):
         numbers[name] = _steady_after_s(published_s, arrived, share * duration_s)
     metrics = run.metrics
@@ -172,22 +181,27 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def _steady_after_s(published_s: np.ndarray, arrived: np.ndarray, begin_s: float) -> float:
-    """Return the time in s from ``begin_s`` to the first reading from which on the delivery is steady, or infinity.
+    """Return the recovery time: seconds from ``begin_s`` to the publication from which on delivery is steady.
 
-    ``published_s``, ``arrived`` (n,): when each expected reading was published, and whether it arrived.
+    The module docstring defines "steady". The result is infinite if delivery never becomes steady, and NaN if no
+    reading is published at ``begin_s`` or later. ``published_s``, ``arrived`` (n,): when each expected reading was
+    published, and whether it arrived.
     """
     is_later = published_s >= begin_s
     if not is_later.any():
         return math.nan
     times_s, row = np.unique(published_s[is_later], return_inverse=True)
     expected_counts = np.bincount(row)
-    steady = first_steady(expected_counts, np.bincount(row, weights=arrived[is_later]))
-    return math.inf if steady is None else float(times_s[steady] - begin_s)
+    steady_index = first_steady(expected_counts, np.bincount(row, weights=arrived[is_later]))
+    return math.inf if steady_index is None else float(times_s[steady_index] - begin_s)
 
 
 @extensible
 class FaultMatrix:
-    """The result of `matrix`. ``faults``, ``protocols``: names, in the order of rows and columns of the heat map."""
+    """The result of `matrix`: delivery and recovery of each protocol (column of the heat map) under each fault (row).
+
+    ``faults`` and ``protocols`` have the names of the rows and columns, in this order. ``runs`` is the table of runs.
+    """
 
     def __init__(self, runs: SweepTable, faults: list[str], protocols: list[str]) -> None:
         self.runs = runs
@@ -202,9 +216,12 @@ class FaultMatrix:
     def table(self) -> pd.DataFrame:
         """A row for each fault and protocol.
 
+        fault, protocol           their names
         before, during, after     delivery ratios of the three periods: means of all seeds
         recovery_s                the recovery time in s: the longest of all seeds
-        wrong, repeated           numbers of wrong and of duplicate deliveries: sums of all seeds
+        wrong                     number of deliveries of readings that do not match the subscription, were altered or
+                                  were never published: sum of all seeds
+        repeated                  number of duplicate deliveries: sum of all seeds
         verdict                   "recovers", or "does not recover"
         """
         import pandas as pd
@@ -213,16 +230,16 @@ class FaultMatrix:
         rows = []
         for fault in self.faults:
             for protocol in self.protocols:
-                of_cell = frame[(frame["workload"] == fault) & (frame["protocol"] == protocol)]
-                recovery = of_cell["steady_from_begin_s" if fault in PERMANENT else "steady_from_end_s"]
+                cell_runs = frame[(frame["workload"] == fault) & (frame["protocol"] == protocol)]
+                recovery_s = cell_runs["steady_from_begin_s" if fault in PERMANENT else "steady_from_end_s"]
                 row: dict[str, Any] = {"fault": fault, "protocol": protocol}
-                row |= {period: float(of_cell[period].mean()) for period in PERIODS}
-                row |= {"recovery_s": float(recovery.max()), "wrong": int(of_cell["wrong"].sum())}
-                rows.append(row | {"repeated": int(of_cell["repeated"].sum())})
+                row |= {period: float(cell_runs[period].mean()) for period in PERIODS}
+                row |= {"recovery_s": float(recovery_s.max()), "wrong": int(cell_runs["wrong"].sum())}
+                rows.append(row | {"repeated": int(cell_runs["repeated"].sum())})
         table = pd.DataFrame(rows)
-        undisturbed = table[table["fault"] == NO_FAULT].set_index("protocol")["after"]
-        usual = table["protocol"].map(undisturbed).fillna(1.0) if len(undisturbed) else 1.0
-        recovers = np.isfinite(table["recovery_s"]) | (table["after"] >= usual - _TOLERANCE)
+        faultless_ratios = table[table["fault"] == NO_FAULT].set_index("protocol")["after"]
+        usual_ratios = table["protocol"].map(faultless_ratios).fillna(1.0) if len(faultless_ratios) else 1.0
+        recovers = np.isfinite(table["recovery_s"]) | (table["after"] >= usual_ratios - _TOLERANCE)
         table["verdict"] = np.where(recovers, "recovers", "does not recover")
         return table
 
@@ -235,16 +252,21 @@ class FaultMatrix:
         return table[(table["fault"] == fault) & (table["protocol"] == protocol)].iloc[0]
 
     def run(self, fault: str, protocol: str) -> Run:
-        """Run the seed with the lowest delivery ratio after the fault again, and return its `Run`."""
+        """Repeat the worst run of ``fault`` and ``protocol``, and return it with its trace.
+
+        Each seed has one run. The worst run has the lowest delivery ratio after the fault. Raises ParameterError for
+        unknown names.
+        """
         self.cell(fault, protocol)
         frame = self._frame
-        of_cell = frame[(frame["workload"] == fault) & (frame["protocol"] == protocol)]
-        return self.runs.run(int(of_cell["after"].to_numpy().argmin() + of_cell.index[0]))
+        cell_runs = frame[(frame["workload"] == fault) & (frame["protocol"] == protocol)]
+        return self.runs.run(int(cell_runs["after"].to_numpy().argmin() + cell_runs.index[0]))
 
     def why(self, fault: str, protocol: str, most: int = 3) -> list[str]:
-        """Return why readings after the fault were lost, in the worst run: the ``most`` frequent causes, as sentences.
+        """Return at most ``most`` sentences with the most frequent causes of readings lost after the fault.
 
-        The list is empty if no reading of that period was lost.
+        Only one run is examined: the run that `run` returns, which delivered least after the fault. The list is empty
+        if this run lost no reading after the fault.
         """
         run = self.run(fault, protocol)
         begin_us = round(_SHARES[2] * run.scenario.duration_s * 1e6)
@@ -252,8 +274,10 @@ class FaultMatrix:
         for account in missing(run):
             if account.published_us >= begin_us:
                 causes.setdefault(account.cause, []).append(account)
-        frequent = sorted(causes.values(), key=len, reverse=True)[:most]
-        return [f"{len(accounts)} readings, such as: {sentence(run.scenario, accounts[0])}" for accounts in frequent]
+        largest_groups = sorted(causes.values(), key=len, reverse=True)[:most]
+        return [
+            f"{len(accounts)} readings, such as: {sentence(run.scenario, accounts[0])}" for accounts in largest_groups
+        ]
 
     def __repr__(self) -> str:
         counts = self.table["verdict"].value_counts()

@@ -1,7 +1,7 @@
-"""The faults of a fault matrix: functions that add a change of the network, or of the load, to a scenario.
+"""The faults of a fault matrix: functions that return workload items, which change the network or the load of a run.
 
-A fault begins at ``begin_s`` and ends at ``end_s``. Faults of relays affect *victims*. A victim is a
-relay whose loss leaves all sinks, sources and named nodes (such as roots) connected. Other faults name their nodes.
+Most faults begin at ``begin_s`` and end at ``end_s``. The functions of the faults "relays ..." and "deaf relay" affect
+*victims*: relays without which all sinks, sources and nodes with special roles (such as roots) are still connected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _SHARE = 0.2  # of the nodes, the largest number of victims
 class Place(NamedTuple):
     """The network of a fault matrix, and the nodes and times of its faults.
 
-    ``victims``: the most central nodes that may fail. ``reserved``: named nodes of the protocols, such as roots.
+    ``victims``: the relays that fail, the most central one first. ``begin_s``, ``end_s``: when most faults begin and
+    end. ``duration_s``: the duration of a run.
     """
 
     graph: nx.DiGraph
@@ -45,71 +46,71 @@ class Place(NamedTuple):
 def find_victims(graph: nx.DiGraph, reserved: Iterable[int]) -> tuple[int, ...]:
     """Return the most central nodes that may fail together: without them, the ``reserved`` nodes stay connected.
 
-    At most a fifth of the nodes are victims, in descending order of their betweenness.
+    At most a fifth of the nodes are returned, in descending order of their betweenness centrality.
     """
     lasting_nodes, victims = set(reserved), []
-    rest = nx.DiGraph(graph)
+    remaining_graph = nx.DiGraph(graph)
     centrality = nx.betweenness_centrality(graph)
     for node in sorted(set(graph) - lasting_nodes, key=lambda node: (-centrality[node], node)):
         if len(victims) >= _SHARE * len(graph):
             break
-        without = rest.subgraph(set(rest) - {node})
+        smaller_graph = remaining_graph.subgraph(set(remaining_graph) - {node})
         start = next(iter(lasting_nodes))
-        reached = nx.descendants(without, start) & nx.ancestors(without, start)
-        if lasting_nodes - {start} <= reached:
-            rest = nx.DiGraph(without)
+        connected_nodes = nx.descendants(smaller_graph, start) & nx.ancestors(smaller_graph, start)
+        if lasting_nodes - {start} <= connected_nodes:
+            remaining_graph = nx.DiGraph(smaller_graph)
             victims.append(node)
     return tuple(victims)
 
 
 def _no_fault(place: Place) -> list[Any]:
-    """Change nothing: the control."""
+    """Return an empty list of workload items: the run without a fault, with which other runs are compared."""
     return []
 
 
 def _relays_down(place: Place) -> list[Any]:
-    """Switch the victims off for a time; they keep their memory."""
+    """Return the workload items of a fault during which the victims are off; they keep their memory."""
     return [outage(place.victims, place.begin_s, place.end_s)]
 
 
 def _relays_crash(place: Place) -> list[Any]:
-    """Let the victims crash; they start again without memory."""
+    """Return the workload items of a fault in which the victims crash, and start again without memory when it ends."""
     return [crash(place.victims, place.begin_s, place.end_s)]
 
 
 def _relays_leave(place: Place) -> list[Any]:
-    """Remove the victims for good."""
+    """Return the workload items of a fault in which the victims leave the network and never come back."""
     return [leave(place.victims, place.begin_s)]
 
 
 def _relays_never_up(place: Place) -> list[Any]:
-    """Keep the victims down during the whole run."""
+    """Return the workload items of a fault that keeps the victims down during the whole run."""
     return [outage(place.victims, 0.0)]
 
 
 def _relays_join(place: Place) -> list[Any]:
-    """Let the victims join the network late."""
+    """Return the workload items with which the victims join the network late, at ``place.begin_s``."""
     return [join(place.victims, place.begin_s)]
 
 
 def _sink_crashes(place: Place) -> list[Any]:
-    """Let the last sink crash; it subscribes again after its restart."""
+    """Return the workload items of a fault in which the last sink crashes; it starts again when the fault ends."""
     return [crash(place.sinks[-1], place.begin_s, place.end_s)]
 
 
 def _all_crash(place: Place) -> list[Any]:
-    """Let all nodes crash at once; they start again together at the end."""
+    """Return the workload items of a power cut: all nodes crash at once, and start together when the fault ends."""
     return [crash("all", place.begin_s, place.end_s)]
 
 
 def _partition(place: Place) -> list[Any]:
-    """Separate the left half of the nodes from the right half."""
+    """Return the workload items of a partition between the left half of the nodes and the right half."""
     nodes = sorted(place.graph, key=lambda node: (place.graph.nodes[node]["pos"][0], node))
     return [partition(sorted(nodes[: len(nodes) // 2]), place.begin_s, place.end_s)]
 
 
 def _deaf_relay(place: Place) -> list[Any]:
-    """Let the most central victim hear nothing; its own frames are heard."""
+    """Return the workload items of a fault in which the most central victim can send, but receives nothing."""
     node = place.victims[0]
     senders = sorted(place.graph.predecessors(node))
     ratios = [place.graph.edges[sender, node]["pdr"] for sender in senders]
@@ -119,28 +120,34 @@ def _deaf_relay(place: Place) -> list[Any]:
 
 
 def _burst_loss(place: Place) -> list[Any]:
-    """Let each link lose all frames for 1 s in every 5 s, on average."""
+    """Return the workload items of a fault in which each link loses all frames for 1 s in every 5 s, on average."""
     return [burst_loss(4.0, 1.0, start_s=place.begin_s, stop_s=place.end_s)]
 
 
 def _jam(place: Place) -> list[Any]:
-    """Place a jammer in the middle of the network; its disc is a third of the longer side wide."""
+    """Return the workload items of a jammer in the middle of the network.
+
+    The jammer's radius is a sixth of the network's longer side.
+    """
     width_m, height_m = place.extent_m
     return [jam(width_m / 2, height_m / 2, max(width_m, height_m) / 6, place.begin_s, place.end_s)]
 
 
 def _burst_of_readings(place: Place) -> list[Any]:
-    """Publish 20 readings of each source within 20 ms."""
+    """Return the workload items of a burst: each source publishes 20 readings within 20 ms."""
     return [publish(place.sources, "TEMP IS 27", start_s=place.begin_s + number * 0.001) for number in range(20)]
 
 
 def _saturated(place: Place) -> list[Any]:
-    """Publish ten readings a second at each source."""
+    """Return the workload items of a saturated channel: each source publishes ten readings a second."""
     return [publish(place.sources, "TEMP IS 26", every_s=0.1, start_s=place.begin_s, stop_s=place.end_s, stagger=True)]
 
 
 def _radius_m(place: Place) -> float | None:
-    """Return a radius for networks whose links do not depend on positions: that of the longest link."""
+    """Return the radio range in metres of nodes that move: the length of the network's longest link.
+
+    Returns None for a network that has a rule of its own by which positions determine links.
+    """
     if has_link_rule(place.graph):
         return None
     ends_m = [(place.graph.nodes[a]["pos"], place.graph.nodes[b]["pos"]) for a, b in place.graph.edges]
@@ -148,7 +155,7 @@ def _radius_m(place: Place) -> float | None:
 
 
 def _sink_moves(place: Place) -> list[Any]:
-    """Move the last sink to the opposite side of the network."""
+    """Return the workload items of a fault in which the last sink moves to the opposite side of the network."""
     x_m, y_m = place.graph.nodes[place.sinks[-1]]["pos"]
     width_m, height_m = place.extent_m
     waypoints = [(place.begin_s, x_m, y_m), (place.end_s, width_m - x_m, height_m - y_m)]
@@ -156,20 +163,24 @@ def _sink_moves(place: Place) -> list[Any]:
 
 
 def _all_move(place: Place) -> list[Any]:
-    """Move all nodes to random places, from their places in the topology, until the end of the fault."""
+    """Return the workload items of a fault in which all nodes move to random places until its end, then rest."""
     nodes = sorted(place.graph)
     places_m = [place.graph.nodes[node]["pos"] for node in nodes]
     duration_s = place.end_s - place.begin_s
     tracks = mobility.RandomWaypoint().tracks(nodes, places_m, place.extent_m, duration_s, seed=1)
     radius_m = _radius_m(place)
     return [
-        move(node, [(place.begin_s, *place_m), *_later(track, place)], radius_m=radius_m)
+        move(node, [(place.begin_s, *place_m), *_delay_waypoints(track, place)], radius_m=radius_m)
         for node, place_m, track in zip(nodes, places_m, tracks, strict=True)
     ]
 
 
-def _later(track: mobility.Track, place: Place) -> list[tuple[float, float, float]]:
-    """Return the waypoints of a track after its first, delayed to the fault, and its position at the fault's end."""
+def _delay_waypoints(track: mobility.Track, place: Place) -> list[tuple[float, float, float]]:
+    """Return the waypoints (time in s, x, y) of ``track`` for the time of the fault, delayed to its beginning.
+
+    ``track`` begins at time 0; its waypoint at this time is left out. The last returned waypoint is the position at the
+    end of the fault.
+    """
     duration_us = round((place.end_s - place.begin_s) * 1e6)
     is_during = (track.times_us > 0) & (track.times_us < duration_us)
     times_us = np.append(track.times_us[is_during], duration_us)
@@ -181,11 +192,11 @@ def _later(track: mobility.Track, place: Place) -> list[tuple[float, float, floa
 
 
 def _never_at_rest(place: Place) -> list[Any]:
-    """Move all nodes by the random waypoint model during the whole run."""
+    """Return the workload items with which all nodes move by the random waypoint model during the whole run."""
     return [move("all", mobility.RandomWaypoint(), radius_m=_radius_m(place))]
 
 
-# "all move": for a time, then all nodes rest; "never at rest": during the whole run, also before the fault's begin.
+# "all move": for a time, then all nodes rest; "never at rest": during the whole run, also before the fault begins.
 FAULTS: dict[str, Callable[[Place], list[Any]]] = {
     "none": _no_fault,
     "relays down": _relays_down,
@@ -205,5 +216,5 @@ FAULTS: dict[str, Callable[[Place], list[Any]]] = {
     "all move": _all_move,
     "never at rest": _never_at_rest,
 }
-# Faults that last to the end of the run, or have no end: recovery is counted from their begin.
+# Faults that last to the end of the run, or have no end: recovery is counted from their beginning.
 PERMANENT = frozenset(("none", "relays leave", "relays never up", "relays join", "burst of readings", "never at rest"))

@@ -14,8 +14,8 @@
     a | b                                 the points of a and the points of b
     a - b                                 the points of a that are not points of b
 
-Three plans choose points by earlier results. They take the scenario and run it. After an interruption
-``run(out=folder)`` continues in the same folder, as for a sweep:
+Three functions take the scenario and return an object whose method `run` runs the points and evaluates the results.
+After an interruption ``run(out=folder)`` continues in the same folder, as for a sweep:
 
     adaptive(scenario, over, ...)         more seeds, until the 95 % band of a metric is narrow enough
     sensitivity(scenario, over, ...)      the effects of parameters (Morris, Sobol), and a chart of them
@@ -24,17 +24,16 @@ Three plans choose points by earlier results. They take the scenario and run it.
 ``paired_differences(table, ...)`` compares protocols seed by seed, on the same networks; `wb.compare` runs such a
 comparison. These functions compute necessary numbers of runs, and statistics without an assumed distribution:
 
-    runs_needed(90)                       the runs that bound a 90th percentile (29)
+    runs_needed(90)                       the number of runs that bound a 90th percentile (29)
     percentile_bounds(values, 50)         the interval of the median over all possible runs
-    pairs_needed(differences)             the seeds after which the interval of a difference excludes 0
+    pairs_needed(differences)             the number of seeds with which the interval of a difference excludes 0
     trend(times, values), converged(...)  Theil-Sen slope; the warm-up after which a series is steady
 
 Theory of operation
     In the code a plan is a `Design`. It has paths, as for `Scenario.replace`, and maps the number of a point (its
     index, from 0) to the values of these paths. (`Plan` in workbench/sweeps/plan.py is a design with the base scenario,
-    the engine and the measure.) It is lazy. A product of two plans stores the plans, not their combinations. Drawn
-    points are stored as an array of numbers, so that workers use the same points as the sweep's process, whatever the
-    versions of its libraries.
+    the engine and the measure.) A product of two plans stores the two plans, not their combinations. Drawn
+    points are stored as an array of numbers, so that workers with other versions of libraries use the same points.
 
         >>> import workbench as wb
         >>> ttl_and_loss = wb.plans.latin_hypercube(50, {"protocol.ttl": wb.plans.whole(3, 12),

@@ -3,14 +3,14 @@
 The band is the 95 % confidence interval of the metric's mean over the runs (Student's).
 
 Theory of operation
-    All combinations begin with ``at_least`` seeds. Where the band is wider than ``narrower_than``, the
-    number n of seeds is raised to n (width / narrower_than)^2, but at most to 2 n and at most to ``at_most``. All
-    combinations use the same seeds in the same order.
+    All combinations begin with ``at_least`` seeds. If the band of a combination with n seeds is wider than
+    ``narrower_than``, n is raised to n (width / narrower_than)^2, at most to 2 n and at most to ``at_most``. This is
+    repeated until the band is narrow enough. All combinations use the same seeds in the same order.
 
 Limits
-    Repeated checks with a stop at the first narrow band are slightly too optimistic: the band contains the mean in
-    somewhat less than 95 of 100 cases. At least ten seeds keep this effect small. If a metric is equal for the first
-    ten seeds, its band has the width 0, and the combination is not run again.
+    A combination stops as soon as its band is narrow, which favors bands that are narrow by chance. So a band contains
+    the true mean in slightly less than 95 of 100 cases. At least ten seeds keep this effect small. If a metric is equal
+    for the first ten seeds, its band has the width 0, and the combination is not run again.
 
 Reference
     Y. Chow, H. Robbins: On the asymptotic theory of fixed-width sequential confidence intervals for the mean, Annals
@@ -43,7 +43,10 @@ MOST_RUNS = 1_000_000  # of one combination
 
 
 class Repeated(Composed):
-    """A design that combines point i of ``design`` with the first ``counts[i]`` seeds of the plan ``repeats``."""
+    """A plan that runs each point of the plan ``design`` with several seeds.
+
+    The points of the plan ``repeats`` are the seeds. Point i of ``design`` runs with the first ``counts[i]`` of them.
+    """
 
     def __init__(self, design: Design, repeats: Design, counts: Sequence[int]) -> None:
         self._crossed = Crossed(design, repeats)
@@ -70,8 +73,8 @@ class Repeated(Composed):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        For each combination that the design of the combinations would check, these points include the run with the
-        first seed. Further points at even distances are added.
+        For each combination in the `probes` of ``design``, the point with the first seed is checked. In addition,
+        points that are evenly spaced over the whole plan are checked.
         """
         first_points = [0, *self._ends[:-1].tolist()]
         probes = [first_points[index] for index in self._crossed.factors[0].probes()]
@@ -112,9 +115,9 @@ class Adaptive:
         """Run until the band of each combination is narrow enough, and return the table of all runs.
 
         The arguments are those of `Sweep.run`. Results in ``out`` are not computed again. Afterwards the attribute
-        ``bands`` is a DataFrame with a row for each combination: the labels of its values, runs, mean, low, high and
-        is_narrow. is_narrow is False if the band is too wide after ``at_most`` seeds, or fewer than two runs have the
-        metric.
+        ``bands`` of this object is a DataFrame with a row for each combination: the labels of its values, runs, mean,
+        low, high and is_narrow. is_narrow is False if the band is too wide after ``at_most`` seeds, or fewer than two
+        runs have the metric.
         """
         counts = [self._at_least] * len(self._design)
         while True:
@@ -168,9 +171,9 @@ def adaptive(
     engine: str = "auto",
     measure: Measure | None = None,
 ) -> Adaptive:
-    """Return a sweep that runs each combination of ``over`` until a metric's 95 % band is below ``narrower_than``.
+    """Return a sweep that runs each combination of ``over`` until a metric's band is narrower than ``narrower_than``.
 
-    The band is the confidence interval of the mean; its width is in the metric's unit. Each combination runs with
+    The band is the 95 % confidence interval of the mean; its width is in the metric's unit. Each combination runs with
     ``at_least`` to ``at_most`` seeds. ``seeds`` is a plan such as `paired_seeds`, whose points are used in order; by
     default it has the seeds 1 to ``at_most``. ``engine`` and ``measure`` are those of `Sweep`. Raises ScenarioError for
     an invalid scenario or parameter.

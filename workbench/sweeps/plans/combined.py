@@ -60,8 +60,8 @@ class Crossed(Composed):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        For each point that a factor would check, these points include a combination with this point. Further points at
-        even distances are added.
+        Each point that one of the two factors checks (its own `probes`) is part of at least one of these points.
+        Points that are evenly spaced over the whole product are added.
         """
         outer_probes, inner_probes = (factor.probes() for factor in self.factors)
         inner_size = len(self.factors[1])
@@ -102,14 +102,14 @@ class Without(Composed):
         return len(self._design) - len(self._taken)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return [(original design, number of the point in that design)] for the remaining point ``number``."""
+        """Return [(original design, number in the original design)] of the point that has ``number`` in this design."""
         return [(self._design, number + int(np.searchsorted(self._before, number, side="right")))]
 
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        These are the points that the original design would check, as far as they remain. Further points at even
-        distances are added.
+        They are the points in the `probes` of the original design that were not removed. Points that are evenly
+        spaced over this design are added.
         """
         remaining_probes = np.setdiff1d(np.asarray(self._design.probes()), self._taken)
         probe_numbers = remaining_probes - np.searchsorted(self._taken, remaining_probes)
@@ -150,10 +150,7 @@ class Union(Composed):
         return [(self._first, number) if number < first_size else (self._second, number - first_size)]
 
     def probes(self) -> Sequence[int]:
-        """Return the numbers of the points to check before a sweep runs.
-
-        These are the points that the two designs of the union would check.
-        """
+        """Return the numbers of the points to check before a sweep runs: the `probes` of both designs."""
         return [*self._first.probes(), *(len(self._first) + number for number in self._second.probes())]
 
     def describe(self) -> dict[str, Any]:
@@ -211,7 +208,7 @@ def without(design: Any, other: Any, may_be_empty: bool = False) -> Design:
     if missing_paths:
         raise ScenarioError(
             f"in the difference a - b, plan b varies {missing_paths[0]}, but plan a varies only "
-            f"{', '.join(design.paths)}; subtract a plan of some of these paths"
+            f"{', '.join(design.paths)}; b may vary only what a varies"
         )
     removed_numbers = numbers_in(design, other)
     if len(removed_numbers) == len(design) and not may_be_empty:
@@ -276,18 +273,18 @@ class Finder:
 
 
 def hashes_of(design: Design, paths: Sequence[str]) -> np.ndarray:
-    """Return for each point of ``design`` a hash (int64) of its values of the parameters ``paths``.
+    """Return an array (int64) with a hash for each point of ``design``, computed from its values of ``paths``.
 
-    Hashes are valid in this process only.
+    ``paths`` are paths of varied parameters. Hashes are valid in this process only.
     """
     count = len(design)
     return np.fromiter((hash(key(design.overrides(number), paths)) for number in range(count)), np.int64, count)
 
 
 def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
-    """Return the values that ``overrides`` has for the parameters ``paths``, as a hashable tuple.
+    """Return a point's values of the parameters ``paths`` as a hashable tuple; equal values give equal tuples.
 
-    Equal values give equal tuples.
+    ``overrides`` has the values of all varied parameters of the point, {path: value}.
     """
     point_values = (overrides[path] for path in paths)
     return tuple(value if isinstance(value, _PLAIN) else values.identity_text(value) for value in point_values)
@@ -317,8 +314,8 @@ def numbers_in(design: Design, other: Design) -> np.ndarray:
 def _make_find(design: Design, paths: Sequence[str]) -> Any:
     """Return a function from {path of a parameter: value} to the numbers of the points with these values.
 
-    ``paths`` are the parameters by which to search. The two designs of a product and the axes of a grid are searched
-    one by one, so that their combinations are not enumerated.
+    ``paths`` are the parameters by which to search. In a product each of the two designs is searched by itself, and in
+    a grid each axis. So the combinations, which may be millions, are not enumerated.
     """
     factors = getattr(design, "factors", None)
     if isinstance(design, Grid):

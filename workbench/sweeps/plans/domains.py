@@ -1,7 +1,8 @@
 """Domains from which parameters are drawn: a range of numbers, whole numbers, or a list of values.
 
-A domain maps the unit interval [0, 1] to its values. So a method of sampling only has to draw points of the unit cube.
-Numbers of a range are rounded to nine digits, so that logarithms give the same values with all mathematics libraries.
+A domain maps the unit interval [0, 1] to its values. So a method of sampling only has to choose points of the unit
+cube. Numbers of a range are rounded to nine digits, so that logarithms give the same values with all mathematics
+libraries.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class Between:
         return np.exp(math.log(self.low) + shares * (math.log(self.high) - math.log(self.low)))
 
     def value(self, drawn: Any) -> float:
-        """Convert ``drawn``, a number that `at` returned, to the parameter's value: nine digits, within the range."""
+        """Convert ``drawn``, a number that `at` returned, to the parameter's value.
+
+        The value is rounded to nine digits, and then limited to the range.
+        """
         return min(max(float(f"{drawn:.9g}"), self.low), self.high)
 
     def label(self, drawn: Any) -> Any:
@@ -71,7 +75,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Listed:
-    """The list of the values of ``axis``; a plan draws each value equally often."""
+    """The list of the values of ``axis``; all values are equally probable in a plan."""
 
     axis: Axis
 

@@ -86,7 +86,8 @@ def points(given: Iterable[Mapping[str, Any]]) -> Points:
 def zipped(over: Mapping[str, Any]) -> Points:
     """Return a plan that steps through parallel lists: point i has the i-th value of each list.
 
-    Raises ScenarioError for lists of different lengths, and for a repeated point.
+    ``over`` is {path of a parameter: list of values}. Raises ScenarioError for lists of different lengths, and for a
+    repeated point.
 
     >>> zipped({"protocol.ttl": [3, 6, 9], "duration_s": [60, 120, 240]}).overrides(1)
     {'protocol.ttl': 6, 'duration_s': 120}
@@ -121,7 +122,10 @@ def _parallel(over: Mapping[str, Any]) -> Points:
 
 
 def _axis(path: Any, choices: Any) -> Axis:
-    """Return an axis whose values may repeat; equal values have the same label."""
+    """Return the axis of the parameter ``path``, whose values may repeat, unlike those of a grid.
+
+    ``choices`` is a list of values, or {name: value}. Equal values in a list have the same label.
+    """
     axis_values = (
         list(choices.values()) if isinstance(choices, Mapping) else [values.to_native(value) for value in choices]
     )

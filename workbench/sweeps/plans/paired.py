@@ -6,7 +6,7 @@ Theory of operation
     seed, and the interval of the mean of these differences.
 
 Paired aspects of two runs
-    the network     if ``topology`` draws one for each seed; without it all runs have the base scenario's network
+    the network     if ``topology`` generates one for each seed; without it all runs have the base scenario's network
     the workload    if ``workload`` makes one for each seed; staggered publications always begin at the same times
     losses          by link and time: frames that begin on the same link in the same microsecond have the same outcome
     backoffs        by number: the n-th frame of a node waits equally long if the radio settings are equal
@@ -119,17 +119,18 @@ def paired_seeds(
 ) -> Design:
     """Return a plan of ``count`` seeds, each with its own network and workload, to be crossed with other plans.
 
-    ``topology`` is a random network (`topology.disc`, `random_geometric`, `office`), which is drawn again for each
-    seed, or a function from a seed to a network. ``workload`` is a function from a seed to a workload. Without these
-    arguments all seeds use the network and workload of the base scenario. Raises ScenarioError for a network that is
-    not random.
+    ``topology`` is a random network (`topology.disc`, `random_geometric`, `office`), which is generated again for
+    each seed, or a function from a seed to a network. ``workload`` is a function from a seed to a workload. Without
+    ``topology`` all seeds use the network of the base scenario, and without ``workload`` its workload. Raises
+    ScenarioError for a network that is not random.
 
-    Runs with the same seed have the same network, workload, times of staggered publications, and losses of frames that
-    begin on the same link at the same time. The runs diverge after the first frame that only one protocol sends.
+    Runs with the same seed have the same network and workload, and the same times of staggered publications. If frames
+    of two such runs begin on the same link at the same time, both are lost or both arrive. The runs diverge after the
+    first frame that only one protocol sends.
 
     64 networks are cached. With more seeds, write the seeds as the first factor, as in
     ``paired_seeds(1000, network) * {"protocol": [...]}``. Then the points of a seed follow each other and share a
-    network. In the other order each point draws its network again.
+    network. In the other order each point generates its network again.
 
     >>> import workbench as wb
     >>> network = wb.topology.disc(20, 60, 60)
@@ -179,11 +180,11 @@ def paired_differences(
 ) -> pd.DataFrame:
     """Return the mean difference of the metric ``y`` between each value of ``by`` and the baseline, over pairs of runs.
 
-    ``baseline`` is a value of ``by``, by default the first. A pair is two runs that differ only in ``by``. Columns: by,
-    x (if given), difference (mean), low, high (its 95 % interval), pairs (their number), and unpaired_low,
-    unpaired_high: the interval (Welch's) without pairing. With ``x`` there is a row for each value of the parameter
-    ``x``. A pair is left out if ``y`` is NaN in one of its runs. Raises ParameterError for a ``by`` that was not varied
-    and for an unknown baseline.
+    A difference is the metric of the value minus that of the baseline. ``baseline`` is a value of ``by``, by default
+    the first. A pair is two runs that differ only in ``by``. Columns: by, x (if given), difference (mean), low, high
+    (its 95 % interval), pairs (their number), and unpaired_low, unpaired_high: the interval (Welch's) without pairing.
+    With ``x`` there is a row for each value of the parameter ``x``. A pair is left out if ``y`` is NaN in one of its
+    runs. Raises ParameterError for a ``by`` that was not varied and for an unknown baseline.
 
     >>> import workbench as wb
     >>> network = wb.topology.line(3)
@@ -219,11 +220,11 @@ def paired_differences(
 
 def _compare(group: list[float], base: list[float]) -> tuple[float, ...]:
     mean, half_width, pairs = interval([value - base_value for value, base_value in zip(group, base, strict=True)])
-    unpaired_half_width = _welch_half(group, base)
+    unpaired_half_width = _welch_half_width(group, base)
     return mean, mean - half_width, mean + half_width, pairs, mean - unpaired_half_width, mean + unpaired_half_width
 
 
-def _welch_half(group: list[float], base: list[float]) -> float:
+def _welch_half_width(group: list[float], base: list[float]) -> float:
     """Return the half-width of Welch's 95 % interval for the difference of the means of two equally large groups.
 
     ``group`` and ``base`` are the values of the two groups.
@@ -233,7 +234,7 @@ def _welch_half(group: list[float], base: list[float]) -> float:
     run_count = len(group)
     if run_count < 2:
         return float("nan")
-    mean_variances = [_variance(values_) / run_count for values_ in (group, base)]
+    mean_variances = [_variance(group_values) / run_count for group_values in (group, base)]
     variance_sum = sum(mean_variances)
     if variance_sum == 0:
         return 0.0

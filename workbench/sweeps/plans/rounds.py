@@ -1,7 +1,8 @@
 """Rounds: consecutive sweeps of one scenario into the same folder or memory, for plans that depend on results.
 
 Each round is a sweep of the points of all earlier rounds and of new points. The results of earlier rounds are stored,
-so only the new points run. A plan that is started again makes the same decisions and continues where it was stopped.
+so only the new points run. If a plan was stopped and is started again, it reads the stored results, makes the same
+decisions as before, and continues with the points that are missing.
 """
 
 from __future__ import annotations
@@ -59,11 +60,10 @@ def values_of(table: SweepTable, metric: str) -> np.ndarray:
 
 
 def repeats_of(choice: int | Design | Mapping[str, Any]) -> Design:
-    """Return the plan of seeds with which each point runs.
+    """Return the plan of the seeds with which each point of another plan runs.
 
-    The plan is ``choice`` itself, or has the seeds 1 to ``choice`` if ``choice`` is a number.
-
-    Raises ScenarioError if the plan does not vary the seed.
+    ``choice`` is a whole number n (the seeds 1 to n), a plan such as `paired_seeds` (returned unchanged), or a mapping
+    {path: values} (the grid of all combinations). Raises ScenarioError if the plan does not vary the seed.
     """
     if is_whole(choice):
         return seeds(int(choice))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@
 
 Limits
     If all parameters are whole numbers or lists, repeated points are removed, so a plan may have fewer points. Other
-    releases of scipy may draw other points for a seed, so a sweep must be continued with the release that began it.
+    releases of scipy may give other points for a seed, so a sweep must be continued with the release that began it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Sampled(Design):
     """A plan of drawn points.
 
     ``domains`` is {path of a parameter: its range or list of values}. ``drawn`` is an array (float64, points ×
-    parameters) of numbers that the method `at` of the parameter's domain returned. Descriptions show ``method``
-    (such as "sobol") and ``seed``.
+    parameters) with the drawn values as numbers; column i has numbers that the method `at` of domain i returned.
+    Descriptions show ``method`` (such as "sobol") and ``seed``.
     """
 
     def __init__(self, domains: Mapping[str, Domain], drawn: np.ndarray, method: str, seed: int) -> None:
         self.paths = tuple(domains)
         self._domains = tuple(domains.values())
         self.drawn = drawn
-        self._how, self._seed = method, seed
+        self._method, self._seed = method, seed
 
     def select(self, numbers: np.ndarray) -> Sampled:
         """Return a plan that has only the points ``numbers`` of this plan, in this order."""
-        return Sampled(dict(zip(self.paths, self._domains, strict=True)), self.drawn[numbers], self._how, self._seed)
+        return Sampled(dict(zip(self.paths, self._domains, strict=True)), self.drawn[numbers], self._method, self._seed)
 
     def __len__(self) -> int:
         return len(self.drawn)
@@ -62,8 +62,8 @@ class Sampled(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        These points contain each value that was drawn from a list at least once. Further points at even distances are
-        added.
+        These points contain each value that was drawn from a list at least once. Points that are evenly spaced over
+        the whole plan are added.
         """
         probe_numbers = set(evenly(len(self), PROBES))
         for domain, column in zip(self._domains, self.drawn.T, strict=True):
@@ -73,8 +73,8 @@ class Sampled(Design):
 
     def describe(self) -> dict[str, Any]:
         """Return {"design": name of the method, "points": their number, "seed": seed, "over": {path: domain}}."""
-        drawn_from = {path: domain.describe() for path, domain in zip(self.paths, self._domains, strict=True)}
-        return {"design": self._how, "points": len(self), "seed": self._seed, "over": drawn_from}
+        domains = {path: domain.describe() for path, domain in zip(self.paths, self._domains, strict=True)}
+        return {"design": self._method, "points": len(self), "seed": self._seed, "over": domains}
 
     def labels_of(self, path: str) -> Sequence[Any]:
         """Return the labels of the values of ``path`` if they are drawn from a list; empty for a range."""
@@ -83,7 +83,7 @@ class Sampled(Design):
 
     def text(self) -> str:
         """Return a short description of the design: "50 points of protocol.ttl, radio.loss (latin_hypercube)"."""
-        return f"{len(self)} points of {', '.join(self.paths)} ({self._how})"
+        return f"{len(self)} points of {', '.join(self.paths)} ({self._method})"
 
 
 def distinct(design: Sampled) -> tuple[Sampled, np.ndarray]:
@@ -97,17 +97,18 @@ def distinct(design: Sampled) -> tuple[Sampled, np.ndarray]:
 
 
 def values_at(domains: Mapping[str, Domain], shares: np.ndarray) -> np.ndarray:
-    """Map ``shares``, an array (points × parameters) of numbers in [0, 1], to numbers of the parameters' domains.
+    """Map ``shares``, an array (points × parameters) of numbers in [0, 1], to the drawn values as numbers.
 
-    The method `at` of the i-th domain, such as `Between.at`, maps column i.
+    The result has the same shape. ``domains`` is {path of a parameter: its range or list}; column i is mapped by the
+    method `at` of the i-th domain, such as `Between.at`.
     """
     return np.column_stack([domain.at(column) for domain, column in zip(domains.values(), shares.T, strict=True)])
 
 
 def random(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
-    """Return a plan of ``count`` points. Each parameter is drawn independently.
+    """Return a plan of ``count`` points. Each parameter is chosen at random, independently.
 
-    ``over`` is {path of a parameter: range (`between`, `whole`) or list of values}. Another ``seed`` draws other
+    ``over`` is {path of a parameter: range (`between`, `whole`) or list of values}. Another ``seed`` gives other
     points. Raises ScenarioError for an invalid range or list.
 
     >>> len(random(100, {"radio.loss": between(0.0, 0.3), "protocol.ttl": whole(3, 12)}))
@@ -125,7 +126,8 @@ def random(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
 def latin_hypercube(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     """Return ``count`` points that are spread evenly over the range of each single parameter.
 
-    ``over`` is {path of a parameter: range or list of values}. ``seed`` determines the random points.
+    ``over`` is {path of a parameter: range or list of values}. Another ``seed`` gives other points. Raises
+    ScenarioError for an invalid range or list.
 
     >>> len(latin_hypercube(100, {"radio.loss": between(0.0, 0.3), "protocol.ttl": whole(3, 12)}) * seeds(10))
     1000
@@ -139,8 +141,9 @@ def latin_hypercube(count: int, over: Mapping[str, Any], seed: int = 1) -> Desig
 def sobol(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     """Return ``count`` points of Sobol's sequence, which are spread evenly over all parameters together.
 
-    The first half of the points equals the plan with half as many points. Raises ScenarioError if ``count`` is not a
-    power of two.
+    ``over`` is {path of a parameter: range or list of values}. Another ``seed`` gives other points. The first half of
+    the points equals the plan with half as many points. Raises ScenarioError if ``count`` is not a power of two, and
+    for an invalid range or list.
 
     >>> len(sobol(128, {"radio.loss": between(0.001, 0.3, log=True), "protocol.ttl": whole(3, 12)}))
     128
@@ -161,7 +164,7 @@ def _check(count: Any, over: Any, seed: Any) -> dict[str, Domain]:
     if not is_whole(count) or not 1 <= count <= MOST_POINTS:
         raise ScenarioError(f"the number of points is {count!r:.60}; it must be a whole number from 1 to {MOST_POINTS}")
     if not is_whole(seed) or seed < 0:
-        raise ScenarioError(f"the argument `seed` is {seed!r:.60}; it must be a whole number from 0")
+        raise ScenarioError(f"the argument `seed` is {seed!r:.60}; it must be a whole number, 0 or more")
     return domains_of(over)
 
 

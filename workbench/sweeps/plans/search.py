@@ -1,16 +1,17 @@
 """Search for the best values of parameters: optuna proposes trials, and sweeps evaluate them.
 
 Theory of operation
-    Trials are run in rounds of ``at_once``. The sampler (a tree-structured Parzen estimator) proposes the values of a
-    round, all of which are run with the same seeds, and receives the means of the metrics. A trial that satisfies the
-    constraints is better than one that does not; otherwise the metric decides. The sampler has a seed: with the same
-    results it proposes the same trials, so a stopped search continues in its folder. Therefore the size of a round does
-    not depend on the number of cores.
+    A *trial* is a combination of parameter values. The sampler (a tree-structured Parzen estimator) proposes a round of
+    ``at_once`` trials. All of them run with the same seeds, and the sampler receives the mean of each metric. A trial
+    that satisfies the constraints is better than a trial that does not. Of two trials that satisfy them, the metric
+    decides; of two trials that do not, the smaller violation. The sampler's random numbers have a fixed seed, and the
+    size of a round does not depend on the number of cores. So the sampler proposes the same trials if the results are
+    the same, and a stopped search can continue in its folder.
 
 Limits
-    The best of many noisy means looks better than it is, and a constraint that it barely satisfies may fail with other
-    seeds: run the best trial again with new seeds (`SearchResult.scenario`). Another release of optuna may propose
-    other trials; the stored results of trials that both releases propose are reused.
+    The best of many noisy means looks better than it is. A constraint that the best trial barely satisfies may fail
+    with other seeds. So run the best trial again with new seeds (`SearchResult.scenario`). Another release of optuna
+    may propose other trials; the stored results of trials that both releases propose are reused.
 
 References
     T. Akiba et al.: Optuna: A next-generation hyperparameter optimization framework, KDD 2019; S. Watanabe: Tree-
@@ -113,8 +114,8 @@ class Search:
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SearchResult:
         """Run the trials and return the result with the best trial; arguments as for `Sweep.run`.
 
-        Raises WorkbenchError if no trial satisfies the constraints; the message has the metrics of the trial
-        that violates them least.
+        Raises WorkbenchError if optuna is missing, if no trial has a result, or if no trial satisfies the constraints.
+        In the last case, the message has the metrics of the trial that violates them least.
         """
         optuna = _import_optuna()
         points = np.empty((0, len(self._domains)))
@@ -137,10 +138,11 @@ class Search:
     def _evaluate(
         self, points: np.ndarray, out: str | Path | None, runner: Any, progress: bool | None
     ) -> tuple[SweepTable, list[dict[str, float]]]:
-        """Run the trials ``points`` that have no stored result yet.
+        """Run the trials ``points`` that have no stored result yet, and return the results of all trials.
 
-        ``points`` is an array (trials × varied parameters) of numbers that the method `at` of the parameter's
-        domain returned (see `Between.at`). Return (table of all runs, [{metric: mean over the seeds} for each trial]).
+        ``points`` is an array (trials × varied parameters) of drawn values as numbers, as the method `at` of a domain,
+        such as `Between.at`, returns them. The other arguments are those of `Sweep.run`. The result is (table of all
+        runs, [{metric: mean over the seeds} for each trial]).
         """
         design, row_to_point = distinct(Sampled(self._domains, points, "search", self._seed))
         table = self._rounds.run(Crossed(design, self._repeats), out, runner, progress)
@@ -212,10 +214,11 @@ def search(
     engine: str = "auto",
     measure: Measure | None = None,
 ) -> Search:
-    """Return a search for the parameters ``over`` that minimize or maximize a metric under constraints.
+    """Return a search for the values of the parameters ``over`` that minimize or maximize a metric under constraints.
 
-    ``over`` maps paths to `between`, `whole`, or a list. Metrics are means over ``seeds``: a number of seeds, or a plan
-    such as `paired_seeds`. ``subject_to`` has constraints such as "delivery_ratio >= 0.95". ``at_once`` trials are
+    ``over`` maps paths to `between`, `whole`, or a list. Give either ``minimize`` or ``maximize``, a metric's name.
+    Metrics are means over ``seeds``: a number of seeds, or a plan such as `paired_seeds`. ``subject_to`` has
+    constraints such as "delivery_ratio >= 0.95". ``trials`` combinations of values are tried, of which ``at_once`` are
     proposed and run together. ``seed`` makes the proposals reproducible. ``engine`` and ``measure`` are those of
     `Sweep`. Needs optuna. Raises ScenarioError for an invalid scenario or parameter.
 
@@ -267,9 +270,9 @@ def _constraint(text: Any) -> Constraint:
 
 
 def _suggest(trial: Any, path: str, domain: Domain) -> float:
-    """Return optuna's suggestion for the parameter ``path``, in the form that ``domain.at`` returns.
+    """Return optuna's suggestion for the parameter ``path`` as a float: a number of its range, or an index of its list.
 
-    The form is a number of the range, or the index of a value in a list.
+    Its domain's method ``value`` converts this float to the parameter's value.
     """
     if isinstance(domain, Between):
         return domain.value(trial.suggest_float(path, domain.low, domain.high, log=domain.log))

@@ -14,9 +14,10 @@ Theory of operation
     networks.
 
 Limits
-    Randomness that the seeds do not average out counts as an effect: it raises sigma, and the sum of S1 differs from 1.
-    With few seeds a parameter without effect has a mu_star above 0, with a wide interval. A parameter with few values
-    has steps that change nothing. Sobol's estimates can be slightly below 0.
+    Randomness that remains in the means over the seeds looks like an effect: it raises sigma, and the sum of S1 differs
+    from 1. With few seeds a parameter without effect has a mu_star above 0, with a wide interval. For a parameter with
+    few values, two levels of the grid may stand for the same value, so that a step changes nothing. Sobol's estimates
+    can be slightly below 0.
 
 References
     M. Morris: Factorial sampling plans for preliminary computational experiments, Technometrics 33(2), 1991;
@@ -58,7 +59,12 @@ _RESAMPLES = 100
 
 @extensible
 class SensitivityResult:
-    """The result of `Sensitivity.run`: ``indices`` (a row per parameter), ``table`` (all runs) and ``plot()``."""
+    """The result of `Sensitivity.run`, with ``plot()``.
+
+    ``indices`` has a row per parameter, the most important first. Columns: parameter, and mu_star, mu_star_half, sigma,
+    mu (Morris) or S1, S1_half, ST, ST_half (Sobol), where "half" is half the width of a 95 % interval. ``table`` has
+    all runs. ``samples`` is the number of samples from which the indices for ``metric`` are estimated by ``method``.
+    """
 
     def __init__(self, method: str, metric: str, indices: pd.DataFrame, table: SweepTable, samples: int) -> None:
         self.method, self.metric, self.samples = method, metric, samples
@@ -99,7 +105,7 @@ class Sensitivity:
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SensitivityResult:
         """Run all points and estimate the sensitivity indices; arguments as for `Sweep.run`.
 
-        If no run of a point has the metric, the sample (group of points) that contains it is left out, with a warning.
+        If no run of a point has the metric, the sample (group of points) with this point is left out, with a warning.
         Raises WorkbenchError if too few samples remain, or if the metric is the same at all points.
         """
         table = self._rounds.run(self.design, out, runner, progress)
@@ -115,16 +121,16 @@ class Sensitivity:
                 f"{self._metric} is {point_means[0]:g} at all points, so no parameter affects it; choose wider ranges"
             )
         indices = _estimate(self._problem, self._method, shares, point_means, self._seed)
-        samples = len(point_means) // self._block
+        samples = len(point_means) // self._sample_size
         return SensitivityResult(self._method, self._metric, indices, table, samples)
 
     @property
-    def _block(self) -> int:
-        """The number of points in a sample (a trajectory of Morris, or a base point of Sobol with its variations)."""
+    def _sample_size(self) -> int:
+        """The number of points in a sample: in a trajectory (Morris), or in a base point and its variations (Sobol)."""
         return len(self._domains) + (1 if self._method == "morris" else 2)
 
     def _complete_samples(self, point_means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        sample_means = point_means.reshape(-1, self._block)
+        sample_means = point_means.reshape(-1, self._sample_size)
         is_complete = np.isfinite(sample_means).all(axis=1)
         incomplete_samples = int((~is_complete).sum())
         if len(sample_means) - incomplete_samples < _LEAST_SAMPLES:
@@ -139,7 +145,7 @@ class Sensitivity:
                 f"{self._metric}",
                 stacklevel=3,
             )
-        return self._shares[np.repeat(is_complete, self._block)], sample_means[is_complete].ravel()
+        return self._shares[np.repeat(is_complete, self._sample_size)], sample_means[is_complete].ravel()
 
 
 def sensitivity(

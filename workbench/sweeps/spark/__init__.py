@@ -1,13 +1,13 @@
 """SparkRunner: the points of a sweep as tasks of Spark, on this machine or on a cluster.
 
 Theory of operation
-    A task is a share of the points that takes some seconds, since Spark needs about 50 ms to start a task. Each task is
-    a job of its own, and there are somewhat more tasks than cores. So rows are returned when their task ends, and a
-    lost worker costs only its tasks. (Spark returns the rows of a job only at its end.)
+    A task is a share of the points that takes some seconds, since Spark needs about 50 ms to start a task. Spark
+    returns the rows of a job only at the job's end. Therefore each task is a job of its own: its rows are returned when
+    it ends, and a lost worker costs only its tasks. Somewhat more tasks than cores run at once.
 
     On the worker a point runs in a process beside the task (`worker`). A point that ends its process or takes too long
     becomes a row with an error, and the task continues. When the worker itself is lost, its points run again as two
-    shares. A lost share is halved again, until the point that ends its worker is found; this point becomes a row with
+    shares. A lost share is halved again, until the point that kills its worker is found; this point becomes a row with
     an error.
 
     session     the active session, or a new one
@@ -27,8 +27,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import pyarrow as pa
 
-from workbench.errors import WorkbenchError
+from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
+from workbench.locations import is_url
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.processes import check_limit, pack
 from workbench.sweeps.shares import Shares
@@ -38,6 +39,7 @@ from workbench.sweeps.spark.worker import NO_ENGINE, SCHEMA
 from workbench.sweeps.work import Row, failed_row, rows_from_table
 
 TASK_S = 2.0
+FEW_CORES = 4  # A driver can write the traces of fast runs of about as many cores.
 POLL_S = 0.25
 _TASKS_A_SECOND = 10  # tasks that the driver can start without becoming the bottleneck
 _GROWTH = 32  # A short task costs as much as many points.
@@ -61,16 +63,28 @@ class SparkRunner:
 
     ``master`` is "local[2]" (two processes on this machine), "local[*]" (one for each core), the URL of a cluster
     ("spark://host:7077") or of Spark Connect ("sc://host:15002"). ``config`` adds settings of Spark. ``timeout_s`` is
-    the time limit for each point in seconds, without compilation. Raises WorkbenchError if Spark cannot be started or
-    reached.
+    the time limit for each point in seconds, without compilation.
+
+    ``writes`` names the process that writes the traces of a sweep with ``keep="trace"``: "driver" or "workers". Workers
+    that write must reach the results under the same path or URL as the driver. None: the workers write if the results
+    go to a URL, or if the runner uses more than `FEW_CORES` cores of this machine; otherwise the driver writes.
+
+    Raises WorkbenchError if Spark cannot be started or reached, and ScenarioError for an invalid argument.
     """
 
     def __init__(
-        self, master: str = "local[2]", config: Mapping[str, str] | None = None, timeout_s: float | None = None
+        self,
+        master: str = "local[2]",
+        config: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        writes: str | None = None,
     ) -> None:
         self.master = master
         self.config = dict(config or {})
         self.timeout_s = timeout_s
+        self.writes = writes
+        if writes not in (None, "driver", "workers"):
+            raise ScenarioError(f'the argument `writes` is {writes!r:.40}; it must be "driver", "workers" or None')
         check_limit("timeout_s", timeout_s, "seconds")
         self._jobs: _Jobs | None = None
 
@@ -80,12 +94,12 @@ class SparkRunner:
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
         """Run the points ``numbers`` of ``plan`` and yield their result rows, one list per task.
 
-        After each wait for rows, ``report_progress(0.0)`` is called to update the display.
+        ``report_progress(0.0)`` is called several times a second, to update the display.
         """
         if not len(numbers):
             return
         packed = pack(plan)
-        jobs = self._jobs = _Jobs(open_session(self.master, self.config), plan, self.timeout_s)
+        jobs = self._jobs = _Jobs(open_session(self.master, self.config), plan, self.timeout_s, self.writes)
         try:
             jobs.send(packed)
             shares = Shares(numbers, jobs.task_s, jobs.task_s / 4, _GROWTH)
@@ -110,8 +124,9 @@ class _Jobs:
     Spark is called from other threads, so that Ctrl-C in the main thread never interrupts a call to Java.
     """
 
-    def __init__(self, session: Session, plan: Plan, timeout_s: float | None) -> None:
+    def __init__(self, session: Session, plan: Plan, timeout_s: float | None, writes: str | None = None) -> None:
         self._session, self._plan, self._timeout_s = session, plan, timeout_s
+        self._writes, self._trace_folder = writes, ""
         self._group = f"workbench-sweep-{os.getpid()}-{next(_sweeps)}"
         self._threads = ThreadPoolExecutor(_MOST_TASKS + 1, "sweep")
         self._sent: dict[Future[pa.Table], tuple[list[int], float]] = {}
@@ -121,7 +136,10 @@ class _Jobs:
         self._names: tuple[str | None, str, str]
 
     def send(self, packed: bytes) -> None:
-        """Send the plan to the workers, and the package to workers on other machines."""
+        """Send the plan to the workers, and the package to workers on other machines.
+
+        ``packed`` is the plan as bytes (`pack`). Raises WorkbenchError if Spark cannot send it.
+        """
         try:
             self._names = self._threads.submit(self._send, packed).result()
         except Exception as error:
@@ -133,11 +151,20 @@ class _Jobs:
         for path in (plan, *([package] if package else [])):
             self._session.send_file(str(path))
         self._cores = self._session.cores
+        do_workers_write = (
+            self._writes == "workers"
+            if self._writes
+            else is_url(self._plan.trace_folder) or (self._session.is_here and self._cores > FEW_CORES)
+        )
+        self._trace_folder = self._plan.trace_folder if do_workers_write else ""
         return package.name if package else None, str(shipping.HOME.parent), plan.name
 
     @property
     def task_s(self) -> float:
-        """The intended duration of a task in seconds; longer with many workers, as one process starts all tasks."""
+        """The intended duration of a task in seconds.
+
+        With many workers tasks are longer, because this process alone starts all tasks.
+        """
         return max(TASK_S, self._cores / _TASKS_A_SECOND)
 
     @property
@@ -154,7 +181,7 @@ class _Jobs:
         return bool(self._sent)
 
     def _run(self, share: list[int]) -> pa.Table:
-        mapper = shipping.task(*self._names, share, self._timeout_s)
+        mapper = shipping.task(*self._names, share, self._timeout_s, self._trace_folder)
         table = self._session.run_task(self._group, mapper, SCHEMA)
         self._cores = self._session.cores  # Workers come and go.
         return table
@@ -183,8 +210,8 @@ class _Jobs:
     def _handle_lost(self, share: list[int], error: Exception, shares: Shares) -> list[Row]:
         """Put the points ``share`` of a lost task back into the queue ``shares``.
 
-        Return the failed row of a point that was lost too often, else []. Raises WorkbenchError for an ``error`` other
-        than a lost worker, and after too many losses in a row.
+        Several points are put back as two halves. Return [] or, if a single point was lost too often, [its failed row].
+        Raises WorkbenchError for an ``error`` other than a lost worker, and after too many losses in a row.
         """
         cause = reason(error)
         self._lost_in_a_row += 1

@@ -26,8 +26,8 @@ from workbench.errors import WorkbenchError
 REMOTE = "sc://"
 CONNECT_REMEDY = "pip install 'sensor-pubsub-workbench[connect]', or pip install 'pyspark[connect]'"
 # This halves the time to start; Java only distributes tasks, so it needs no full optimization.
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_LOG_ERRORS_ONLY = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').resolve().as_uri()}"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+LOG_ERRORS_ONLY = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').resolve().as_uri()}"
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 _HARMLESS_WARNING = "WARNING: Using incubator modules: jdk.incubator.vector"
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
@@ -38,7 +38,7 @@ _OUR_ERROR = f"{WorkbenchError.__module__}.{WorkbenchError.__qualname__}: "
 class Session:
     """The interface of a Spark session for sweeps: running and cancelling tasks, sending files to workers.
 
-    ``is_here`` is True if the session's workers are on this machine and can read its files.
+    ``spark`` is the session of pyspark. ``is_here`` is True if its workers are on this machine and can read its files.
     """
 
     def __init__(self, spark: Any, is_here: bool) -> None:
@@ -112,14 +112,14 @@ class ConnectSession(Session):
 
     @cached_property
     def cores(self) -> int:
-        """The number of tasks that can run at once, measured as the number of partitions that Spark makes."""
+        """The number of tasks that can run at once: the number of partitions into which Spark divides a large range."""
         return self.spark.range(_MANY).selectExpr("spark_partition_id()").distinct().count()
 
 
 def open_session(master: str, config: Mapping[str, str]) -> Session:
-    """Return the active Spark session, or start one with the URL ``master`` and the settings ``config``.
+    """Return the active Spark session as a `Session`; without one, start it with the URL ``master``.
 
-    Raises WorkbenchError, which names a remedy, if the start fails.
+    ``config`` has the settings of a new session. Raises WorkbenchError, which names a remedy, if the start fails.
     """
     from pyspark import SparkContext
 
@@ -150,7 +150,7 @@ def _connect(master: str, config: Mapping[str, str]) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """Return the informative line of a Spark error: the first line that names an exception, else the first line."""
+    """Return the line of a Spark error that explains it: the first that names an exception, or else the first line."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
     exception_lines = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
     return (exception_lines or lines or [type(error).__name__])[0].removeprefix(_OUR_ERROR)
@@ -170,7 +170,7 @@ def session(master: str, config: Mapping[str, str]) -> Any:
     # Workers must use this Python, not the first one on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
-        "spark.driver.extraJavaOptions": f"{_QUICK_START} {_LOG_ERRORS_ONLY}",
+        "spark.driver.extraJavaOptions": f"{QUICK_START} {LOG_ERRORS_ONLY}",
         # A sweep itself repeats lost tasks and finds the point that causes the loss.
         "spark.task.maxFailures": "1",
         # A cancelled worker has nothing to clean up, so the default grace period of 2 s is not needed.

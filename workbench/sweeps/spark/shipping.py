@@ -3,10 +3,12 @@
 Theory of operation
     A worker needs Python and the libraries, but not this package. The package is sent as a zip file, unless the worker
     is on this machine, and the plan with the user's code as another file. Spark sends a file once to each executor. The
-    first function of a task (`task`) is pickled by value, and does not import the package before the zip is unpacked.
-    It unpacks the zip into the user's cache, in a folder named after its digest, where the next session finds the
-    package with its compiled code. (numba does not cache code of modules within a zip.) Folders that were not used for
-    a month are removed.
+    function of a task (`task`) is pickled by value, so a worker can call it without the package. This function first
+    unpacks the zip file into the user's cache, in a folder named after the file's digest. There the next session finds
+    the package with its compiled code. (numba does not cache code of modules within a zip file.) Folders that were not
+    used for a month are removed.
+
+Other tasks than those of a sweep use `package_importer`, which only makes the package importable.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def package_file() -> Path:
-    """Write the package's files into a zip file named after its digest; return the path of the zip file."""
+    """Write the package's files into a zip file, named after the digest of the files; return the zip file's path."""
     paths = [path for path in sorted(HOME.rglob("*")) if path.is_file() and not {*path.parts} & {*_LEFT_OUT}]
     contents = {path.relative_to(HOME.parent).as_posix(): path.read_bytes() for path in paths}
     sha = hashlib.sha256()
@@ -56,26 +58,44 @@ def plan_file(packed: bytes) -> Path:
 
 
 def task(
-    archive: str | None, home: str, plan_name: str, numbers: list[int], timeout_s: float | None
+    archive: str | None, home: str, plan_name: str, numbers: list[int], timeout_s: float | None, trace_folder: str
 ) -> Callable[..., Any]:
     """Return the function that ``mapInArrow`` calls on a worker: it runs the points and yields batches of their rows.
 
     The function ignores its input. ``plan_name`` is the name of the plan's file (`plan_file`), ``numbers`` are the
-    points, ``timeout_s`` the longest time of a point (None: no limit). ``archive`` is the name of the package's zip,
-    or None if the worker imports the package from the folder ``home``.
+    points, ``timeout_s`` the longest time of a point (None: no limit). ``trace_folder`` is the folder or URL into which
+    the task writes traces; "" if its rows contain them. ``archive`` is the name of the package's zip, or None if the
+    worker imports the package from the folder ``home``.
     """
 
-    unpack = _make_unpack()
+    import_package = package_importer(archive, home)
 
     def run_task(batches: Any) -> Iterator[Any]:
         # Pickled by value: names of this module and of the package do not exist on the worker yet.
-        import sys
-        from pathlib import Path
-
         from pyspark import SparkFiles
 
         for _ in batches:
             pass
+        import_package()
+        from workbench.sweeps.spark.worker import run_share
+
+        yield from run_share(SparkFiles.get(plan_name), numbers, timeout_s, trace_folder)
+
+    return run_task
+
+
+def package_importer(archive: str | None, home: str) -> Callable[[], str]:
+    """Return a function that makes the package importable on the worker that calls it.
+
+    Spark pickles the function by value, so the worker need not have the package. The function returns the folder that
+    contains the package: the unpacked zip file ``archive``, or ``home`` if ``archive`` is None.
+    """
+    unpack = _make_unpack()
+
+    def import_package() -> str:
+        import sys
+        from pathlib import Path
+
         folder = home if archive is None else unpack(archive)
         loaded_path = getattr(sys.modules.get("workbench"), "__file__", None)
         if loaded_path is None or Path(loaded_path) != Path(folder, "workbench", "__init__.py"):
@@ -84,15 +104,13 @@ def task(
             ]:
                 del sys.modules[module_name]
             sys.path.insert(0, folder)
-        from workbench.sweeps.spark.worker import run_share
+        return folder
 
-        yield from run_share(SparkFiles.get(plan_name), numbers, timeout_s)
-
-    return run_task
+    return import_package
 
 
 def _make_unpack() -> Callable[[str], str]:
-    """Return a function for workers, which unpacks the zip file with a given name and returns the folder."""
+    """Return a function that unpacks a zip file, named by its argument, on a worker, and returns the folder."""
 
     def unpack(archive: str) -> str:
         # This function is pickled by value, too.
@@ -105,10 +123,10 @@ def _make_unpack() -> Callable[[str], str]:
         from pyspark import SparkFiles
 
         folder_name = archive.removesuffix(".zip")
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "code")
         try:
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "code")
             cache.mkdir(parents=True, exist_ok=True)
-        except OSError:
+        except (OSError, RuntimeError):  # A user without a home folder is a RuntimeError.
             cache = Path(SparkFiles.getRootDirectory())
         if not os.access(cache, os.W_OK):
             cache = Path(SparkFiles.getRootDirectory())

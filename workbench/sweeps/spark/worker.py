@@ -1,5 +1,7 @@
 """The work of a task on a Spark worker: a process beside the task runs the points, and the task returns the rows.
 
+The task may also write the traces of its runs, so that they do not pass through the driver.
+
 If a point crashes its process or runs too long, only this point fails, and the task continues. The process stays alive
 for later tasks.
 """
@@ -13,17 +15,43 @@ import pyarrow as pa
 
 from workbench.sweeps.processes import SHARE_S, Failure, ProcessGroup
 from workbench.sweeps.shares import Shares
-from workbench.sweeps.work import ROW_SCHEMA, Row, to_batch
+from workbench.sweeps.store import traces
+from workbench.sweeps.work import ROW_SCHEMA, Row, rows_from_table, to_batch
 
+FILE_B = 64 << 20  # size of packed traces at which a task writes a file
 NO_ENGINE = ""  # the engine of a row that contains only an error
 SCHEMA = ROW_SCHEMA.append(pa.field("task_s", pa.float64()))
 
 
-def run_share(path: str, numbers: list[int], timeout_s: float | None) -> Iterator[pa.RecordBatch]:
+def run_share(
+    path: str, numbers: list[int], timeout_s: float | None, trace_folder: str = ""
+) -> Iterator[pa.RecordBatch]:
     """Run the points ``numbers`` of the plan in the file ``path``; yield batches of result rows (`SCHEMA`).
 
-    ``timeout_s`` is the longest time of a point in seconds, None for no limit.
+    ``timeout_s`` is the longest time of a point in seconds, None for no limit. If ``trace_folder`` is a folder or URL,
+    the traces are written there, before the rows are yielded without them. Raises DataError if they cannot be written.
     """
+    if not trace_folder:
+        yield from _run_points(path, numbers, timeout_s)
+        return
+    unwritten: list[pa.RecordBatch] = []
+    for batch in _run_points(path, numbers, timeout_s):
+        unwritten.append(batch)
+        if sum(unwritten_batch.nbytes for unwritten_batch in unwritten) >= FILE_B:
+            yield from _write_traces(unwritten, trace_folder)
+            unwritten = []
+    yield from _write_traces(unwritten, trace_folder)
+
+
+def _write_traces(batches: list[pa.RecordBatch], trace_folder: str) -> Iterator[pa.RecordBatch]:
+    """Write the traces of result rows into one file of ``trace_folder``, and yield the rows without their traces."""
+    traces.write_traces(trace_folder, [row for batch in batches for row in rows_from_table(batch)])
+    for batch in batches:
+        index = batch.schema.get_field_index("trace")
+        yield batch.set_column(index, "trace", pa.array([b""] * len(batch), pa.large_binary()))
+
+
+def _run_points(path: str, numbers: list[int], timeout_s: float | None) -> Iterator[pa.RecordBatch]:
     group = _group_for(path, timeout_s)
     shares = _TimedShares(numbers, SHARE_S)
     try:

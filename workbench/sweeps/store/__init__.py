@@ -5,9 +5,9 @@ The *driver* is the process that runs a sweep.
 folder     FolderStore, which reads and writes a folder, and repairs it after a killed driver; MemoryStore, which keeps
            the rows in memory as long as the `Sweep` object exists
 files      Parquet files that are named after their own checksum
+stored_rows  rows of points, read from the files when they are needed
 columns    conversion of a row to typed columns
 journal    rows that are not in a Parquet file yet
-lease      the exclusive right of one driver to write into a folder
 traces     storage of the traces of a sweep's runs
 """
 

@@ -53,9 +53,9 @@ Origin = tuple[str, str, str]  # METRIC or PARAMETER, the metric's name or the p
 
 
 class Columns:
-    """The columns for parameters and metrics in a folder of results: stored columns, and columns that new rows need.
+    """The columns for parameters and metrics in a folder of results. New rows may add columns.
 
-    This object does not contain the columns `FIRST` and `LAST`, which every folder has. The *origin* of a column is
+    The columns `FIRST` and `LAST`, which every folder has, are not among them. The *origin* of a column is
     (METRIC or PARAMETER, the metric's name or the parameter's path, the kind of value).
     """
 
@@ -92,7 +92,11 @@ class Columns:
         return dict(self._origins)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of all Parquet files of the folder: parameters before metrics, each sorted by name."""
+        """Return the schema of all Parquet files of the folder.
+
+        Its columns are those in `FIRST`, the parameters sorted by name, the metrics sorted by name, and those in
+        `LAST`.
+        """
         column_names = sorted(self._origins, key=lambda name: (self._origins[name][0] == METRIC, name))
         types = {name: _TYPES[self._origins[name][2]] for name in column_names}
         origins = {name: self._origins[name] for name in column_names}
@@ -178,7 +182,7 @@ class Columns:
         errors = [row.get("error") for row in rows]
         arrays = []
         for field in schema:
-            absent_values = self._absent(field.name, errors)
+            absent_values = self._missing_values(field.name, errors)
             cells = [row.get(field.name, absent_value) for row, absent_value in zip(rows, absent_values, strict=True)]
             arrays.append(pa.array(cells, field.type))
         return pa.table(arrays, schema=schema)
@@ -190,12 +194,12 @@ class Columns:
         arrays = [
             table.column(field.name)
             if field.name in column_names
-            else pa.array(self._absent(field.name, errors), field.type)
+            else pa.array(self._missing_values(field.name, errors), field.type)
             for field in schema
         ]
         return pa.table(arrays, schema=schema)
 
-    def _absent(self, name: str, errors: list[str | None]) -> list[float | None]:
+    def _missing_values(self, name: str, errors: list[str | None]) -> list[float | None]:
         """Return the values of the column ``name`` for rows that do not have it.
 
         The value is 0.0 if the column is a count and the run was successful, else None. ``errors`` has the error of
@@ -212,11 +216,11 @@ def stored_seed(seed: int) -> int | None:
 
 
 def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:
-    """Yield (path, value) for all parameters of a point's scenario.
+    """Yield (path, value) for all parameters of the scenario of a point with the result ``row``.
 
-    A value is a number, a boolean or a text. A list or an object is given as JSON text. If the user has named a list or
-    an object, its name is given instead. For any other named value, both the value and the name are given. Varied
-    networks, protocols, radios and workloads are given as their labels.
+    A value is a number, a boolean or a text. A list or an object is yielded as JSON text, or as its name if the user
+    has named it. For a number, boolean or text that the user has named, two pairs follow each other: (path, value) and
+    (path, name). For a varied network, protocol, radio or workload, the value is the label of the whole object.
     """
     labels = plan.labels(row.number)
     for path, parameter_value in _settings(json.loads(row.document), labels) if row.document else ():

@@ -13,6 +13,7 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.errors import DataError
-from workbench.sweeps.store.columns import COLUMNS, LAYOUT, VERSION, Columns
+from workbench.locations import Location, ObjectPath, location
+from workbench.sweeps.store.columns import COLUMNS, LAYOUT, METRIC, VERSION, Columns
 
 DRAFTS = "_new-*.draft"
 _OLD = b"workbench.metrics"
@@ -32,13 +34,14 @@ _PROC = Path("/proc")
 class File:
     """A file of results whose checksum has been verified."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Location) -> None:
         self.path = path
         file_content = _read(path)
         if path.name != _file_name(file_content):
             raise _wrong_file_error(path, file_content)
         self._parquet = pq.ParquetFile(pa.BufferReader(file_content))
         self.schema: pa.Schema = self._parquet.schema_arrow
+        self._columns: dict[str, pa.ChunkedArray] = {}
         if self.schema.metadata.get(LAYOUT) != VERSION:
             raise DataError(
                 f"{path} has results in layout {self.schema.metadata.get(LAYOUT, b'?').decode()}; this version uses "
@@ -53,22 +56,29 @@ class File:
         """
         return json.loads(self.schema.metadata[COLUMNS])
 
+    @cached_property
+    def metrics(self) -> dict[str, str]:
+        """The columns that have metrics: {column: name of the metric}."""
+        return {name: subject for name, (role, subject, _) in self.origins.items() if role == METRIC}
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a column of the file, and keep it in memory for the next call."""
+        if name not in self._columns:
+            self._columns[name] = self._parquet.read([name]).column(0)
+        return self._columns[name]
+
     @property
     def size_B(self) -> int:
         """The size of the file's rows in memory, in bytes."""
         metadata = self._parquet.metadata
         return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
 
-    def columns(self, names: Iterable[str]) -> pa.Table:
-        """Return a table of those columns in ``names`` that the file has."""
-        return self._parquet.read([name for name in names if name in self.schema.names])
-
     def table(self) -> pa.Table:
         """Return all rows and columns of the file."""
         return self._parquet.read()
 
 
-def files(folder: Path) -> Iterator[File]:
+def files(folder: Location) -> Iterator[File]:
     """Yield the files of results in a folder, in a fixed order.
 
     Raises DataError for a damaged file, and for a Parquet file that no sweep has written.
@@ -77,12 +87,12 @@ def files(folder: Path) -> Iterator[File]:
         yield File(path)
 
 
-def read(folder: str | Path) -> pa.Table:
+def read(folder: str | Location) -> pa.Table:
     """Return all rows of a folder of results as one table, after verifying each file's checksum.
 
     Raises DataError for a damaged file, a Parquet file that no sweep has written, and a folder without results.
     """
-    result_files = list(files(Path(folder)))
+    result_files = list(files(location(folder)))
     if not result_files:
         raise DataError(f"{folder} contains no results of a sweep; give the folder of run(out=...)")
     columns = Columns()
@@ -91,10 +101,11 @@ def read(folder: str | Path) -> pa.Table:
     return pa.concat_tables([columns.widen(file.table()) for file in result_files])
 
 
-def write(folder: Path, table: pa.Table, replaced: Iterable[Path] = ()) -> Path | None:
-    """Write the rows of ``table`` as a new file, remove the ``replaced`` files, and return the path of the new file.
+def write(folder: Location, table: pa.Table, replaced: Iterable[Location] = ()) -> Location | None:
+    """Write the rows of ``table`` as a new file in ``folder``, remove the files ``replaced``, and return the new path.
 
-    If the table is empty, only remove the replaced files, and return None.
+    If the table is empty, only remove the replaced files, and return None. Raises DataError if the folder cannot be
+    written.
     """
     draft, file_content = None, b""
     try:
@@ -110,8 +121,8 @@ def write(folder: Path, table: pa.Table, replaced: Iterable[Path] = ()) -> Path 
         raise DataError(f"{folder} cannot be written: {error.strerror}") from None
 
 
-def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
-    """Yield (path, rows) for each draft (temporary file) of a results file that a killed sweep has left.
+def drafts(folder: Location) -> Iterator[tuple[Location, pa.Table | None]]:
+    """Yield (path, rows) for each draft (temporary file) of a results file that a killed sweep has left in ``folder``.
 
     The rows are None if the draft is incomplete; then the files that the draft should replace still exist.
     """
@@ -121,13 +132,16 @@ def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
         yield path, pq.read_table(pa.BufferReader(draft_content)) if is_whole else None
 
 
-def write_whole(folder: Path, name: str, content: bytes) -> None:
+def write_whole(folder: Location, name: str, content: bytes) -> None:
     """Write ``content`` into the file ``name`` of a folder atomically.
 
     Raises DataError if it cannot be written.
     """
     draft = folder / f".{name}.{socket.gethostname()}.{os.getpid()}{_DRAFT}"
     try:
+        if isinstance(folder, ObjectPath):
+            (folder / name).write_bytes(content)
+            return
         _write_to_disk(draft, content)
         draft.replace(folder / name)
     except OSError as error:
@@ -135,10 +149,10 @@ def write_whole(folder: Path, name: str, content: bytes) -> None:
         raise DataError(f"{folder / name} cannot be written: {error.strerror}") from None
 
 
-def remove_drafts(folder: Path) -> None:
+def remove_drafts(folder: Location) -> None:
     """Remove drafts (temporary files of `write_whole`) left by processes of this host that have ended.
 
-    Only the process that owns the folder's lease may call this.
+    Only the process that has locked the folder may call this.
     """
     if not (_PROC / "self").exists():
         return  # Without /proc it is unknown which processes have ended.
@@ -148,7 +162,10 @@ def remove_drafts(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _write_to_disk(path: Path, content: bytes) -> None:
+def _write_to_disk(path: Location, content: bytes) -> None:
+    if isinstance(path, ObjectPath):
+        path.write_bytes(content)
+        return
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -169,7 +186,7 @@ def checksum(*parts: bytes) -> str:
     return digits(sha)
 
 
-def checksum_of(path: Path) -> str:
+def checksum_of(path: Location) -> str:
     """Return the checksum of a file's content, as 16 hex digits. Raises DataError if the file cannot be read."""
     try:
         with path.open("rb") as file:
@@ -187,18 +204,18 @@ def _file_name(content: bytes) -> str:
     return f"rows-{checksum(content)}.parquet"
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Location) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise _unreadable_error(path, error) from None
 
 
-def _unreadable_error(path: Path, error: OSError) -> DataError:
+def _unreadable_error(path: Location, error: OSError) -> DataError:
     return DataError(f"{path} cannot be read: {error.strerror}")
 
 
-def _wrong_file_error(path: Path, content: bytes) -> DataError:
+def _wrong_file_error(path: Location, content: bytes) -> DataError:
     if path.name.startswith("rows-"):
         return DataError(
             f"{path} is damaged: its content does not match its checksum; remove the file and run the sweep again"

@@ -1,36 +1,42 @@
 """Stores of results: FolderStore in a folder, in which each result is stored once, and MemoryStore.
 
-``open`` reads the folder. ``begin`` takes the folder's lease, so that no other process writes into the folder. It also
-stores rows from the temporary files (drafts and journals) of a killed sweep, and removes duplicate rows. ``add`` writes
-rows to the journal at once and to a Parquet file within `FLUSH_S`. ``close`` extends all files to the same columns,
-because readers of Parquet use the columns of the first file for the whole folder. It also joins small files, and
-releases the lease.
+``open`` reads the folder. ``begin`` locks the folder, so that no other process writes into it. It also stores rows from
+the temporary files (drafts and journals) of a killed sweep, and removes duplicate rows. ``add`` writes rows to the
+journal at once and to a Parquet file within `FLUSH_S`. ``close`` extends all files to the same columns, because readers
+of Parquet use the columns of the first file for the whole folder. It also joins small files, and releases the lock.
+
+The folder may be the URL of an object store. There a draft is written as a whole, the journal is a series of objects,
+and the lock is an object (`workbench.locations`).
 """
 
 from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
+from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import workbench
 from workbench.errors import DataError
-from workbench.sim.metrics import COUNTS
+from workbench.locations import FolderLock, Location, ObjectLock, location, lock
 from workbench.sweeps import user_code
 from workbench.sweeps.plan import Plan
-from workbench.sweeps.store import files, journal
-from workbench.sweeps.store.columns import FIRST, METRIC, Columns, stored_seed
-from workbench.sweeps.store.lease import Lease
+from workbench.sweeps.store import files, journal, traces
+from workbench.sweeps.store.columns import Columns, stored_seed
+from workbench.sweeps.store.stored_rows import StoredRows
 from workbench.sweeps.store.traces import TraceStore
 from workbench.sweeps.values import WRONG
 from workbench.sweeps.work import Row
 
+LOCK = "_lock.json"
 FLUSH_S = 5.0
 _FLUSH_B = 64 << 20
 _SMALL_B, _LARGE_B = 16 << 20, 64 << 20  # files below the first size are joined, up to the second
@@ -51,48 +57,52 @@ class _FileInfo(NamedTuple):
 class FolderStore:
     """A store of a sweep's result rows in a folder, and of the runs' traces if the plan keeps them."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Location) -> None:
         self.place = str(folder)
-        self._folder = Path(folder)
+        self._folder = location(folder)
         self._columns = Columns()
-        self._files: dict[Path, _FileInfo] = {}
-        self._keys: set[str] = set()
-        self._rows_to_drop: dict[Path, set[int]] = {}  # file -> indices of duplicates and retried rows
+        self._files: dict[Location, _FileInfo] = {}
+        self._stored_files: list[files.File] = []
+        self._rows_to_drop: dict[Location, set[int]] = {}  # file -> indices of duplicates and retried rows
         self._unwritten: list[dict[str, Any]] = []
         self._unwritten_B = self._journaled_columns = 0
         self._flushed_s = time.perf_counter()
-        self._lease: Lease | None = None
+        self._lock: FolderLock | ObjectLock | None = None
         self._traces: TraceStore | None = None  # None unless the plan keeps traces
 
-    def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
+    @property
+    def trace_folder(self) -> str:
+        """The absolute path or the URL of the folder of the runs' traces."""
+        return str(self._folder.absolute() / traces.FOLDER)
+
+    def open(self, plan: Plan, retry: bool = False) -> StoredRows:
         """Open the folder for a plan and return {number of a point (scenario of the sweep): its stored row}.
 
         If ``retry`` is True, the rows of failed points are left out. Raises DataError for a damaged file, and for a
         Parquet file that no sweep has written.
         """
         self._plan, self._retry = plan, retry
-        if plan.keeps_traces:
-            self._traces = TraceStore(self._folder, self._check_lease)
-            self._traces.open()
-        return self._read_rows()
+        try:
+            if plan.keeps_traces:
+                self._traces = TraceStore(self._folder, self._check_lock)
+                self._traces.open()
+            return self._read_rows()
+        except OSError as error:  # of an object store
+            raise DataError(f"{self.place} cannot be read: {error.strerror or error}") from None
 
-    def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Reserve the folder for writing (`Lease`), and return {number of a point: its stored row}.
+    def begin(self, rows: StoredRows) -> StoredRows:
+        """Lock the folder for writing, and return {number of a point: its stored row}.
 
         ``rows`` are the rows that `open` returned. The result also has the rows that were stored since then.
         Raises DataError if another process uses the folder, or if the folder cannot be written.
         """
+        self._lock = lock(self._folder, LOCK, "runs a sweep into it")
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DataError(f"{self.place} cannot be used as a folder for results: {error.strerror}") from None
-        self._lease = Lease(self._folder)
-        try:
-            self._lease.take()
+            owner = uuid.uuid4().hex
             files.remove_drafts(self._folder)
-            self._journal = journal.Journal(self._folder, self._lease.owner)
-            had_traces = self._traces is not None and self._traces.begin(self._lease.owner)
-            is_unchanged = not self._tidy() and set(self._folder.glob("*.parquet")) == set(self._files)
+            self._journal = journal.Journal(self._folder, owner)
+            had_traces = self._traces is not None and self._traces.begin(owner)
+            is_unchanged = not self._repair_folder() and set(self._folder.glob("*.parquet")) == set(self._files)
             stored_rows = rows if is_unchanged and not had_traces else self._read_rows()
             self._write_description()
         except BaseException:
@@ -101,8 +111,11 @@ class FolderStore:
         return stored_rows
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Store ``rows``, except stored results. Raises DataError if another sweep has taken over the folder."""
-        self._check_lease()
+        """Store ``rows``; a row whose result is stored already is left out.
+
+        Raises DataError if the lock of an object store has expired.
+        """
+        self._check_lock()
         rows = list(rows)
         if self._traces is not None:
             self._traces.add(rows)  # Traces before rows, because a point with a row counts as done.
@@ -123,12 +136,15 @@ class FolderStore:
             self._flush()
 
     def close(self) -> None:
-        """Write the remaining rows, join small files, and release the folder."""
-        if self._lease is None:
+        """Write the remaining rows into Parquet files, join small files, and unlock the folder.
+
+        Afterwards all result files have the same columns.
+        """
+        if self._lock is None:
             return
         try:
             self._flush()
-            self._unify()
+            self._unify_columns()
             if self._traces is not None:
                 self._traces.close()
         finally:
@@ -136,114 +152,135 @@ class FolderStore:
 
     # Reading
 
-    def _read_rows(self) -> dict[int, Row]:
-        self._columns, self._files, self._keys, self._rows_to_drop = Columns(), {}, set(), defaultdict(set)
-        path_and_table = []
-        for file in files.files(self._folder):
+    def _read_rows(self) -> StoredRows:
+        self._columns, self._files, self._rows_to_drop = Columns(), {}, defaultdict(set)
+        self._stored_files = list(files.files(self._folder))
+        self.__dict__.pop("_keys", None)
+        for file in self._stored_files:
             self._columns.merge(file.origins, str(file.path))
             self._files[file.path] = _FileInfo(len(file.origins), file.size_B)
-            table = file.columns([*FIRST, *_metrics_of(file.origins)])
-            self._note_duplicates(file.path, table.column("key").to_pylist())
-            path_and_table.append((file.path, table))
-        numbers_by_key = self._numbers([table for _, table in path_and_table])
-        row_by_number: dict[int, Row] = {}
-        for path, table in path_and_table:
-            row_by_number.update(self._rows_of_table(path, table, numbers_by_key))
-        return row_by_number
+        self._note_duplicates()
+        rows = StoredRows(self._plan)
+        if self._stored_files:
+            points = pa.array(self._plan.point_keys())
+            numbers = self._numbers_of_rows(points)
+            results = self._results_of_other_plans(points, numbers)
+            for file, numbers_of_file in zip(self._stored_files, numbers, strict=True):
+                rows.add_file(file, *self._match(file, numbers_of_file, results))
+            rows.copy_repeated(pc.index_in(points, points).to_numpy())
+        return rows
 
-    def _note_duplicates(self, path: Path, keys: list[str]) -> None:
-        for index, key in enumerate(keys):
-            if key in self._keys:
-                self._rows_to_drop[path].add(index)
-            self._keys.add(key)
+    @cached_property
+    def _keys(self) -> set[str]:
+        """The keys of all results in the folder. They are collected when the first row is added."""
+        return {key for file in self._stored_files for key in file.column("key").to_pylist()}
 
-    def _numbers(self, tables: list[pa.Table]) -> dict[str, list[int]]:
-        """Return {key of a stored row: numbers of the plan's points that have this row as their result}.
+    def _note_duplicates(self) -> None:
+        columns = [file.column("key") for file in self._stored_files]
+        if sum(map(len, columns)) == (len(pc.unique(pa.chunked_array(columns, pa.string()))) if columns else 0):
+            return
+        keys: set[str] = set()
+        for file, column in zip(self._stored_files, columns, strict=True):
+            for index, key in enumerate(column.to_pylist()):
+                if key in keys:
+                    self._rows_to_drop[file.path].add(index)
+                keys.add(key)
 
-        ``tables`` are the tables of the folder's files. Each point has its own key (`Plan.point_key`). A point whose
-        result another plan may have stored also has the key of this result (`Plan.key`).
+    def _numbers_of_rows(self, points: pa.Array) -> list[np.ndarray]:
+        """Return, for each file, the number of each row's point, or -1 for a row of another plan.
+
+        ``points`` are the keys of the plan's points. They are made into a hash table once for all files, because with a
+        million points this takes a quarter of a second.
         """
-        if not tables:
+        columns = [file.column("point") for file in self._stored_files]
+        stored_points = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+        numbers = pc.fill_null(pc.index_in(stored_points, points), -1).to_numpy()
+        return np.split(numbers, np.cumsum([len(column) for column in columns])[:-1])
+
+    def _match(
+        self, file: files.File, numbers: np.ndarray, results: dict[str, list[int]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (numbers of points, indices of their rows in ``file``) for the plan's points that have a row there.
+
+        ``numbers`` has the number of each row's point (`_numbers_of_rows`). ``results`` is {key of a result: numbers of
+        the plan's points with this result}, for results that another plan has stored. A failed point that will run
+        again counts as a point without a row, and so does a successful point whose trace is missing.
+        """
+        indices = np.flatnonzero(numbers >= 0)
+        numbers = numbers[indices].astype(np.int64)
+        if results:
+            positions = [
+                (number, index)
+                for index, key in enumerate(file.column("key").to_pylist())
+                for number in results.get(key, ())
+            ]
+            numbers = np.append(numbers, np.array([number for number, _ in positions], np.int64))
+            indices = np.append(indices, np.array([index for _, index in positions], np.int64))
+        has_error = pc.is_valid(file.column("error")).to_numpy()[indices]
+        is_wanted = np.ones(len(indices), bool)
+        if self._retry:
+            self._rows_to_drop[file.path].update(indices[has_error].tolist())
+            is_wanted = ~has_error
+        if self._traces is not None:
+            runs = list(zip(*(file.column(name).to_pylist() for name in ("scenario", "code")), strict=True))
+            has_trace = np.array([runs[index] in self._traces.keys for index in indices.tolist()], bool)
+            is_wanted &= has_error | has_trace
+        return numbers[is_wanted], indices[is_wanted]
+
+    def _results_of_other_plans(self, points: pa.Array, numbers: list[np.ndarray]) -> dict[str, list[int]]:
+        """Return {key of a result: numbers of this plan's points with this result} for results of other plans.
+
+        Another plan may have stored these results. ``points`` are the keys of this plan's points (`Plan.point_key`);
+        points that are stored under this key are left out. ``numbers`` is the result of `_numbers_of_rows`. The key of
+        a result (`Plan.key`) is the same in all plans, but needs the point's scenario, so `_candidates` first selects
+        the points for which a scenario is built.
+        """
+        candidates: set[tuple[str, int | None]] = set()
+        for file, numbers_of_file in zip(self._stored_files, numbers, strict=True):
+            candidates |= self._candidates(file, numbers_of_file < 0)
+        if not candidates:
             return {}
+        has_row = np.zeros(len(points), bool)
+        for file in self._stored_files:
+            has_row |= pc.is_in(points, file.column("point")).to_numpy(zero_copy_only=False)
         numbers_by_key: dict[str, list[int]] = {}
-        for number in range(len(self._plan)):
-            numbers_by_key.setdefault(self._plan.point_key(number), []).append(number)
-        stored_points = {point for table in tables for point in table.column("point").to_pylist()}
-        candidates = {code_and_seed for table in tables for code_and_seed in self._candidates(table, numbers_by_key)}
-        if candidates:
-            for number in [
-                number
-                for point, point_numbers in numbers_by_key.items()
-                if point not in stored_points
-                for number in point_numbers
-            ]:
-                if (self._plan.code_of(number), stored_seed(self._plan.seed_of(number))) in candidates:
-                    with suppress(*WRONG):
-                        scenario = self._plan.scenario_of(number)
-                        result_key = self._plan.key(scenario.hash, self._plan.codes.digest(scenario.protocol))
-                        numbers_by_key.setdefault(result_key, []).append(number)
+        for number in np.flatnonzero(~has_row).tolist():
+            if (self._plan.code_of(number), stored_seed(self._plan.seed_of(number))) in candidates:
+                with suppress(*WRONG):
+                    scenario = self._plan.scenario_of(number)
+                    result_key = self._plan.key(scenario.hash, self._plan.codes.digest(scenario.protocol))
+                    numbers_by_key.setdefault(result_key, []).append(number)
         return numbers_by_key
 
-    def _candidates(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
+    def _candidates(self, file: files.File, is_other: np.ndarray) -> set[tuple[str, int | None]]:
         """Return {(digest of the code, seed)} of other plans' rows that may be results of this plan's points.
 
-        ``table`` has stored rows, ``numbers`` is {key of a row: numbers of this plan's points}. A row qualifies if its
-        point is not in ``numbers`` and its engine and measure are those of this plan. Building a scenario takes a tenth
-        of a millisecond, so the caller builds only the scenarios of points with one of these pairs.
+        ``is_other``: for each row of the file, whether its point is of another plan. Such a row qualifies if its engine
+        and measure are those of this plan. Building a scenario takes a tenth of a millisecond, so the caller builds
+        only the scenarios of points with one of these pairs.
         """
+        if not is_other.any():
+            return set()
         measure = user_code.name_of(self._plan.measure) or None
-        candidate_rows = zip(*(table.column(name).to_pylist() for name in _CANDIDATE_COLUMNS), strict=True)
+        columns = (file.column(name).filter(pa.array(is_other)).to_pylist() for name in _CANDIDATE_COLUMNS)
         return {
             (code, seed)
-            for point, engine, row_measure, code, seed in candidate_rows
-            if (engine, row_measure) == (self._plan.engine, measure) and point not in numbers
+            for engine, row_measure, code, seed in zip(*columns, strict=True)
+            if (engine, row_measure) == (self._plan.engine, measure)
         }
-
-    def _rows_of_table(self, path: Path, table: pa.Table, numbers: dict[str, list[int]]) -> Iterator[tuple[int, Row]]:
-        """Yield (number of a point, its row) for the plan's points in the table of the file ``path``.
-
-        ``numbers`` is {key of a stored row: numbers of the plan's points that have this row as their result}.
-        """
-        stored_cells = zip(*(table.column(name).to_pylist() for name in ("point", "key", "error")), strict=True)
-        index_and_number = []
-        for row_index, (point_key, result_key, error) in enumerate(stored_cells):
-            matching_numbers = numbers.get(point_key) or numbers.get(result_key) or ()
-            if matching_numbers and error is not None and self._retry:
-                self._rows_to_drop[path].add(row_index)
-            else:
-                index_and_number += [(row_index, number) for number in matching_numbers]
-        if not index_and_number:
-            return
-        table = table.take([row_index for row_index, _ in index_and_number])
-        metrics = [
-            (metric, table.column(name).to_pylist(), metric.startswith(COUNTS))
-            for name, metric in self._columns.metrics().items()
-            if name in table.column_names
-        ]
-        stored_cells = zip(*(_values(table.column(name)) for name in _ROW_COLUMNS), strict=True)
-        for row_index, ((_, number), (seed, *cells)) in enumerate(zip(index_and_number, stored_cells, strict=True)):
-            # Runs omit counts of 0; nulls are metrics that this run does not have.
-            row_metrics = {
-                metric: values[row_index]
-                for metric, values, is_count in metrics
-                if values[row_index] is not None and (values[row_index] or not is_count)
-            }
-            scenario, code, engine, versions, wall_s, compile_s, error = cells
-            if self._traces is not None and error is None and (scenario, code) not in self._traces.keys:
-                continue  # It was run without storing its trace.
-            seed = self._plan.seed_of(number) if seed is None else seed
-            yield number, Row(number, scenario, "", seed, code, engine, wall_s, compile_s, error, row_metrics, versions)
 
     # Tidying
 
-    def _tidy(self) -> bool:
+    def _repair_folder(self) -> bool:
         """Store the rows from the drafts and journals (temporary files) that a killed sweep has left.
 
-        Also remove duplicate rows, and rows of failed points that run again. Return whether the folder has changed.
+        Also remove duplicate rows. If the sweep is about to run failed points again, remove their rows too. Return
+        True if the folder was changed or read again.
         """
         journals, drafts = sorted(self._folder.glob(journal.NAMES)), sorted(self._folder.glob(files.DRAFTS))
         is_new = set(self._folder.glob("*.parquet")) != set(self._files)
-        if is_new and (journals or drafts or self._retry):
+        is_read_again = is_new and bool(journals or drafts or self._retry)
+        if is_read_again:
             self._read_rows()
         for path, table in files.drafts(self._folder):
             if table is not None:
@@ -263,9 +300,9 @@ class FolderStore:
         for path, indices in rows_to_drop.items():
             table = files.File(path).table()
             files.write(self._folder, table.filter(pa.array([i not in indices for i in range(len(table))])), [path])
-        return bool(journals or drafts or rows_to_drop)
+        return is_read_again or bool(journals or drafts or rows_to_drop)
 
-    def _recover(self, path: Path) -> Iterator[dict[str, Any]]:
+    def _recover(self, path: Location) -> Iterator[dict[str, Any]]:
         """Yield the rows of the journal file ``path`` that are not in a Parquet file yet, each as {column: value}."""
         for kind, content in journal.lines(path):
             if kind == "columns":
@@ -301,17 +338,17 @@ class FolderStore:
         self._journal.end()
         self._flushed_s = time.perf_counter()
 
-    def _write(self, table: pa.Table, replaced: list[Path]) -> None:
-        self._check_lease()
+    def _write(self, table: pa.Table, replaced: list[Location]) -> None:
+        self._check_lock()
         path = files.write(self._folder, table, replaced)
         for replaced_path in replaced:
             del self._files[replaced_path]
         if path is not None:
             self._files[path] = _FileInfo(len(self._columns), table.nbytes)
 
-    def _unify(self) -> None:
+    def _unify_columns(self) -> None:
         """Rewrite result files that lack columns which other files of the folder have; join small files."""
-        joined_paths: list[Path] = []
+        joined_paths: list[Location] = []
         size_B = 0
         for path, info in sorted(self._files.items()):
             if info.columns < len(self._columns) or info.size_B < _SMALL_B:
@@ -322,36 +359,22 @@ class FolderStore:
                 size_B += info.size_B
         self._join(joined_paths)
 
-    def _join(self, paths: list[Path]) -> None:
+    def _join(self, paths: list[Location]) -> None:
         if len(paths) > 1 or any(self._files[path].columns < len(self._columns) for path in paths):
             tables = [self._columns.widen(files.File(path).table()) for path in paths]
             self._write(pa.concat_tables(tables).combine_chunks(), paths)
 
-    def _check_lease(self) -> None:
-        if self._lease is not None:
-            self._lease.check()
+    def _check_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.check()
 
     def _release(self) -> None:
-        if self._lease is not None:
-            self._lease.release()
-            self._lease = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
 
-_CANDIDATE_COLUMNS = ("point", "engine_asked", "measure", "code", "seed")
-_ROW_COLUMNS = ("seed", "scenario", "code", "engine", "versions", "wall_s", "compile_s", "error")
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column's values as a list, in which equal texts are the same object, to save memory."""
-    if not pa.types.is_string(column.type):
-        return column.to_pylist()
-    encoded_column = column.combine_chunks().dictionary_encode()
-    texts = [*encoded_column.dictionary.to_pylist(), None]
-    return [texts[index] for index in encoded_column.indices.fill_null(len(texts) - 1).to_pylist()]
-
-
-def _metrics_of(origins: dict[str, Any]) -> list[str]:
-    return [name for name, (role, *_) in origins.items() if role == METRIC]
+_CANDIDATE_COLUMNS = ("engine_asked", "measure", "code", "seed")
 
 
 class MemoryStore:
@@ -362,22 +385,24 @@ class MemoryStore:
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
 
-    def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
+    def open(self, plan: Plan, retry: bool = False) -> StoredRows:
         """Open the store for a plan and return {number of a point (scenario of the sweep): its stored row}.
 
         If ``retry`` is True, the rows of failed points are left out.
         """
-        self._plan = plan
-        if not self._rows:
-            return {}
-        rows = ((number, self._rows.get(plan.point_key(number))) for number in range(len(plan)))
-        return {
-            number: row._replace(number=number)
-            for number, row in rows
-            if row is not None and not (retry and row.error is not None)
-        }
+        self._plan, rows = plan, StoredRows(plan)
+        if self._rows:
+            known_rows = ((number, self._rows.get(key)) for number, key in enumerate(plan.point_keys()))
+            rows.add(
+                [
+                    row._replace(number=number)
+                    for number, row in known_rows
+                    if row is not None and not (retry and row.error is not None)
+                ]
+            )
+        return rows
 
-    def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
+    def begin(self, rows: StoredRows) -> StoredRows:
         """Begin to add rows, and return ``rows``, which `open` returned.
 
         The rows are complete, because no other sweep can have added rows to this store meanwhile.
@@ -385,7 +410,7 @@ class MemoryStore:
         return rows
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Store ``rows`` without their scenarios."""
+        """Store ``rows`` without their scenarios, to save memory."""
         self._rows.update((self._plan.point_key(row.number), row._replace(document="")) for row in rows)
 
     def close(self) -> None:

@@ -20,13 +20,15 @@ Layout
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
+import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -34,6 +36,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.errors import DataError
+from workbench.locations import Location, ObjectPath, location, opened
 from workbench.sim import trace
 from workbench.sweeps.store.files import checksum, checksum_of, digits
 from workbench.sweeps.work import Row, unpack_batches
@@ -49,7 +52,7 @@ SCHEMA = pa.schema([*KEY_COLUMNS.items(), *trace.SCHEMA])
 
 JOIN_S = 10.0  # longest wait of a reader for files that are being joined
 
-_SMALL_B = 64 << 20
+_SMALL_B = 8 << 20
 _POLL_S = 0.05
 _SPOOLS, _DRAFTS, _WHOLE_DRAFTS, _FILES = "_spool-*", "_new-*", "_new-traces-*", "traces-*.parquet"
 # Slowly rising numbers: their differences take a tenth of the space of a dictionary.
@@ -86,10 +89,10 @@ class _TraceSource(NamedTuple):
 class File:
     """A Parquet file of traces. The constructor reads only its metadata; `checked` verifies the content."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Location) -> None:
         self.path = path
         try:
-            self._parquet = pq.ParquetFile(path, page_checksum_verification=True)
+            self._parquet = pq.ParquetFile(opened(path), page_checksum_verification=True)
             metadata = self._parquet.metadata.metadata or {}
             self.runs = [StoredRun(*run) for run in json.loads(metadata[RUNS])]
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
@@ -139,18 +142,18 @@ class File:
         self._parquet.close()
 
 
-def files(folder: str | Path) -> list[Path]:
+def files(folder: str | Location) -> list[Location]:
     """Return the Parquet files of traces in a folder of results or of traces, in a fixed order."""
     return sorted(_trace_folder(folder).glob(_FILES))
 
 
-def _trace_folder(folder: str | Path) -> Path:
-    trace_folder = Path(folder) / FOLDER
-    return trace_folder if trace_folder.is_dir() else Path(folder)
+def _trace_folder(folder: str | Location) -> Location:
+    trace_folder = location(folder) / FOLDER
+    return trace_folder if trace_folder.is_dir() else location(folder)
 
 
-def list_runs(folder: str | Path) -> dict[Path, list[StoredRun]]:
-    """Return {file: its runs} for all `files` of a folder, in a consistent state.
+def list_runs(folder: str | Location) -> dict[Location, list[StoredRun]]:
+    """Return {file: its runs} for all `files` of a folder, in a consistent state. A run may be in two files.
 
     A sweep that joins files removes the old files before the new file gets its name, so runs are missing for a moment.
     This function then waits until the join is complete. Raises DataError for a damaged file, and if a join takes longer
@@ -167,7 +170,7 @@ def list_runs(folder: str | Path) -> dict[Path, list[StoredRun]]:
     return runs_by_file
 
 
-def _list_runs_once(folder: str | Path) -> dict[Path, list[StoredRun]] | None:
+def _list_runs_once(folder: str | Location) -> dict[Location, list[StoredRun]] | None:
     """Return {file: its runs} for all `files` of a folder, or None if a sweep is replacing files at this moment."""
     runs_by_file = {}
     for path in files(folder):
@@ -178,14 +181,29 @@ def _list_runs_once(folder: str | Path) -> dict[Path, list[StoredRun]] | None:
                 raise
             return None
     run_keys = {(run.scenario, run.code) for runs in runs_by_file.values() for run in runs}
-    if any(_has_more(draft, run_keys) for draft in _trace_folder(folder).glob(_WHOLE_DRAFTS)) or files(folder) != list(
-        runs_by_file
-    ):
+    if any(_has_other_runs(draft, run_keys) for draft in _trace_folder(folder).glob(_WHOLE_DRAFTS)) or files(
+        folder
+    ) != list(runs_by_file):
         return None
     return runs_by_file
 
 
-def _has_more(draft: Path, keys: set[Key]) -> bool:
+def without_repetitions(runs_by_file: dict[Location, list[StoredRun]]) -> dict[Location, list[StoredRun]]:
+    """Return {file: its runs} without runs that an earlier file has; a file without other runs is left out.
+
+    A run is in two files if a worker was lost after it had written the run's trace.
+    """
+    keys: set[Key] = set()
+    result: dict[Location, list[StoredRun]] = {}
+    for path, runs in runs_by_file.items():
+        new_runs = [run for run in runs if (run.scenario, run.code) not in keys]
+        keys.update((run.scenario, run.code) for run in new_runs)
+        if new_runs:
+            result[path] = new_runs
+    return result
+
+
+def _has_other_runs(draft: Location, keys: set[Key]) -> bool:
     """Return whether the file ``draft`` has a run that is not in ``keys``, {(scenario hash, code digest)}.
 
     Returns False for a damaged draft, which never becomes a file of traces.
@@ -199,25 +217,30 @@ def _has_more(draft: Path, keys: set[Key]) -> bool:
 class TraceStore:
     """A store of traces beside the results of a sweep.
 
-    The function ``check`` is called before a file is written. It must raise DataError if another process has taken
-    over the folder.
+    The function ``check`` is called before a file is written. It must raise DataError if the lock of the folder has
+    expired.
     """
 
-    def __init__(self, folder: Path, check: Callable[[], None]) -> None:
+    def __init__(self, folder: Location, check: Callable[[], None]) -> None:
         self._folder, self._check = folder / FOLDER, check
         self.keys: set[Key] = set()
         self._spool: _Spool
 
     def open(self) -> None:
-        """Read the keys of the stored traces. Raises DataError for a damaged file."""
+        """Read the keys of the stored traces.
+
+        Raises DataError for a damaged file. In an object store, only the metadata of the files are checked.
+        """
         self.keys = set()
         for path in files(self._folder):
-            file = File(path).checked()
+            file = File(path)
+            if not isinstance(path, ObjectPath):  # Verifying an object would transfer all of it.
+                file.checked()
             self.keys |= file.keys
             file.close()
 
     def begin(self, owner: str) -> bool:
-        """Prepare to write traces as ``owner``, the id of this process in the folder's lease (right to write).
+        """Prepare to write traces as ``owner``, the random id of the sweep, which names its temporary files.
 
         First store the traces from drafts and spools, the temporary files that a killed sweep has left. Return
         whether such files existed.
@@ -251,21 +274,25 @@ class TraceStore:
             self._write_spool([])
 
     def close(self) -> None:
-        """Write the remaining traces into a Parquet file, and join small files."""
-        small_files = [path for path in files(self._folder) if path.stat().st_size < _SMALL_B]
-        if self._spool.size_B or len(small_files) > 1:
-            self._write_spool(small_files)
+        """Write the remaining traces into a Parquet file, join small files, and remove repeated runs."""
+        runs_by_file = {path: File(path).runs for path in files(self._folder)}
+        unique_runs = without_repetitions(runs_by_file)
+        has_repetitions = {path for path, runs in runs_by_file.items() if unique_runs.get(path) != runs}
+        joined_files = [path for path in runs_by_file if path in has_repetitions or path.stat().st_size < _SMALL_B]
+        if self._spool.size_B or has_repetitions or len(joined_files) > 1:
+            self._write_spool(joined_files)
 
-    def _write_spool(self, replaced: list[Path]) -> None:
-        self._write_file(list(_sources_of_spool(self._spool.path)) if self._spool.size_B else [], replaced)
+    def _write_spool(self, replaced: list[Location]) -> None:
+        self._write_file(self._spool.sources(), replaced)
         self._spool.end()
 
-    def _write_file(self, sources: list[_TraceSource], replaced: list[Path]) -> None:
+    def _write_file(self, sources: list[_TraceSource], replaced: list[Location]) -> None:
         """Write the traces of ``sources`` and of the files ``replaced`` into one new file, and remove ``replaced``."""
         replaced_files = [File(path) for path in replaced]
         sources = [*sources, *(source for file in replaced_files for source in _sources_of_file(file))]
         if not sources:
             return
+        sources = list({source.key: source for source in sources}.values())
         self._check()
         with _name_folder_in_errors(self._folder):
             draft = _write_draft(self._folder / f"_new-{os.getpid()}", sources)
@@ -273,13 +300,14 @@ class TraceStore:
                 file.close()
             self._finish(draft)
 
-    def _finish(self, draft: Path) -> None:
+    def _finish(self, draft: Location) -> None:
         """Give the file ``draft`` its final name, or remove it if it is incomplete.
 
         Before the draft is renamed, older files whose runs are all in the draft are removed.
         """
-        file_name = draft.name.removeprefix("_new-") + ".parquet"
-        if file_name != f"traces-{checksum_of(draft)}.parquet":
+        file_name = _final_name(draft)
+        # An object is written as a whole, so it needs no check.
+        if not isinstance(draft, ObjectPath) and file_name != f"traces-{checksum_of(draft)}.parquet":
             draft.unlink()
             return
         draft_keys = File(draft).keys
@@ -289,41 +317,78 @@ class TraceStore:
         draft.replace(self._folder / file_name)
 
 
-class _Spool:
-    """A temporary file to which traces are appended as they arrive.
+def write_traces(folder: str, rows: Iterable[Row]) -> None:
+    """Write the traces of result rows into one file of the folder or URL ``folder``, as a worker of a sweep.
 
-    A line with the trace's checksum, key (scenario hash, code digest) and length precedes each trace.
+    The file is named after its content, so a task that runs twice writes the same file. Raises DataError if the file
+    cannot be written.
+    """
+    trace_folder = location(folder)
+    sources = [_TraceSource((row.scenario, row.code), partial(unpack_batches, row.trace)) for row in rows if row.trace]
+    if not sources:
+        return
+    with _name_folder_in_errors(trace_folder):
+        trace_folder.mkdir(parents=True, exist_ok=True)
+        draft = _write_draft(trace_folder / f"_new-{uuid.uuid4().hex}", sources)
+        draft.replace(trace_folder / _final_name(draft))
+
+
+def _final_name(draft: Location) -> str:
+    """Return the name that the complete temporary file ``draft`` gets: traces-CHECKSUM.parquet."""
+    return draft.name.removeprefix("_new-") + ".parquet"
+
+
+class _Spool:
+    """Temporary files to which traces are appended as they arrive: one file in a folder, many in an object store.
+
+    ``path`` is the path of the first file. A line with the trace's checksum, key (scenario hash, code digest) and
+    length precedes each trace. Objects cannot be appended to, so in an object store each `flush` writes an object.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Location) -> None:
         self.path = path
-        self.size_B = 0
+        self._paths: list[Location] = []
         self._file: IO[bytes] | None = None
+        self.size_B = 0
 
     def add(self, key: Key, packed: bytes) -> None:
         """Append ``packed``, a packed trace (`work.pack`); ``key`` is (hash of its scenario, digest of its code)."""
-        if self._file is None:
+        if self._file is None and isinstance(self.path, ObjectPath):
+            self._file = io.BytesIO()
+        elif self._file is None:
             self._file = self.path.open("wb")
+            self._paths.append(self.path)
+        assert self._file is not None
         header = json.dumps([*key, len(packed)]).encode()
         self._file.write(checksum(header, packed).encode() + b" " + header + b"\n")
         self._file.write(packed)
         self.size_B += len(packed)
 
     def flush(self) -> None:
-        """Hand added traces to the operating system, so that they survive this process."""
-        if self._file is not None:
+        """Write added traces to the operating system or object store. They then survive this process."""
+        if isinstance(self._file, io.BytesIO):
+            path = self.path.with_name(f"{self.path.name}-{len(self._paths):04}")
+            path.write_bytes(self._file.getvalue())
+            self._paths.append(path)
+            self._file = None
+        elif self._file is not None:
             self._file.flush()
 
+    def sources(self) -> list[_TraceSource]:
+        """Return the traces in the temporary files, without reading their rows into memory."""
+        return [source for path in self._paths for source in _sources_of_spool(path)]
+
     def end(self) -> None:
-        """Remove this temporary file, after its traces were written into a Parquet file."""
+        """Remove the temporary files, after their traces were written into a Parquet file."""
         if self._file is not None:
             self._file.close()
             self._file = None
-        self.path.unlink(missing_ok=True)
-        self.size_B = 0
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+        self._paths, self.size_B = [], 0
 
 
-def _sources_of_spool(spool: Path) -> Iterator[_TraceSource]:
+def _sources_of_spool(spool: Location) -> Iterator[_TraceSource]:
     """Yield the traces in a spool (a temporary file of traces), up to the first incomplete or damaged trace."""
     with spool.open("rb") as file:
         while header_line := file.readline():
@@ -338,7 +403,7 @@ def _sources_of_spool(spool: Path) -> Iterator[_TraceSource]:
             yield _TraceSource((scenario, code), partial(_read_spool, spool, begin_B))
 
 
-def _read_spool(spool: Path, begin: int) -> Iterator[pa.RecordBatch]:
+def _read_spool(spool: Location, begin: int) -> Iterator[pa.RecordBatch]:
     with spool.open("rb") as file:
         file.seek(begin)
         yield from unpack_batches(file)
@@ -353,17 +418,23 @@ def _sources_of_file(file: File) -> Iterator[_TraceSource]:
 # Writing
 
 
-def _write_draft(draft: Path, sources: list[_TraceSource]) -> Path:
+def _write_draft(draft: Location, sources: list[_TraceSource]) -> Location:
     """Write the traces of ``sources`` into a draft (temporary file), flush it to disk, and name it after its checksum.
 
     ``draft`` is the path while writing. Returns the new path.
     """
-    with draft.open("wb") as draft_file:
+    is_object = isinstance(draft, ObjectPath)
+    with tempfile.TemporaryFile() if is_object else draft.open("wb") as draft_file:
         sink = _HashingFile(draft_file)
         write(sink, ((*source.key, source.batches()) for source in sorted(sources, key=lambda source: source.key)))
+        whole_draft = draft.with_name(f"_new-traces-{sink.digest}")
         draft_file.flush()
+        if isinstance(whole_draft, ObjectPath):
+            draft_file.seek(0)
+            whole_draft.send(draft_file)
+            return whole_draft
         os.fsync(draft_file.fileno())
-    return draft.replace(draft.with_name(f"_new-traces-{sink.digest}"))
+    return draft.replace(whole_draft)
 
 
 def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) -> None:
@@ -454,7 +525,7 @@ class _HashingFile:
 
 
 @contextmanager
-def _name_folder_in_errors(folder: Path) -> Iterator[None]:
+def _name_folder_in_errors(folder: Location) -> Iterator[None]:
     """Convert an OSError that is raised inside the context into a DataError that names the folder."""
     try:
         yield

@@ -38,8 +38,8 @@ class Series:
     low, high: the ends of the confidence intervals; None: the series has no intervals.
     tooltips: a text for each point, shown while the mouse is over it.
     colour: "" means the next colour of `palette.SERIES`.
-    marks: whether points of a line have markers. A line with more than `MOST_MARKS` points between two gaps is
-        drawn without markers.
+    marks: whether points of a line have markers. A line with a segment of more than `MOST_MARKS` points is drawn
+        without markers; segments end where x or y is not finite.
     base: the lower ends of bars; None: zero.
     sizes: diameters of the discs of "areas" in px.
     ids: {kind: for each point, the ids of the things that it represents}. Kinds are "runs" (row numbers of the sweep's
@@ -162,7 +162,10 @@ class PlotArea:
 
     @classmethod
     def of_map(cls, width: float, height: float) -> PlotArea:
-        """Return a plot area around a whole map, without axes; coordinates are px from its lower left corner."""
+        """Return the plot area of a map of this width and height in px, without axes.
+
+        The coordinates of points are px from the lower left corner of the map.
+        """
         area = cls([], (0.0, height), round(width), round(height), False, False, 0)
         area.left, area.top, area.right, area.bottom = 0.0, 0.0, width, height
         area.x0, area.x1, area.y_ticks, area.x_ticks, area.x_labels = 0.0, width, [], [], []
@@ -182,20 +185,23 @@ class PlotArea:
 
     @property
     def rim(self) -> int:
-        """Extra height in px of the Bokeh figure above the plot area: marks at the upper edge can then be clicked."""
+        """The height in px that the Bokeh figure adds above the plot area, so that marks at its edge can be clicked."""
         return min(RIM, int(self.top))
 
     @property
     def y_end(self) -> float:
-        """The upper end of the y range of the Bokeh figure, which extends `rim` px above the plot area."""
+        """The y value at the upper edge of the Bokeh figure, which is `rim` px above the plot area."""
         return self.y1 + self.rim * (self.y1 - self.y0) / (self.bottom - self.top)
 
     def x(self, value: Any) -> Any:
-        """Convert x values to positions in the chart, in px."""
+        """Convert an x value, or an array of x values, to px from the left edge of the chart."""
         return self.left + (value - self.x0) / (self.x1 - self.x0) * (self.right - self.left)
 
     def y(self, value: Any) -> Any:
-        """Convert y values to positions in the chart, in px; values outside the y range are placed at its edge."""
+        """Convert a y value, or an array of y values, to px from the upper edge of the chart.
+
+        A value outside the y range gets the position of the nearer end of the range.
+        """
         share = (value - self.y0) / (self.y1 - self.y0)
         share = np.clip(share, 0.0, 1.0) if isinstance(share, np.ndarray) else min(max(share, 0.0), 1.0)
         return self.bottom - share * (self.bottom - self.top)
@@ -236,7 +242,10 @@ def _is_even(values: list[float]) -> bool:
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Return at most ``most`` round numbers for the ticks of an axis, evenly spaced, that enclose [low, high]."""
+    """Return at most ``most`` ticks for an axis: evenly spaced round numbers that enclose [low, high].
+
+    If no such numbers are found, return [low, high].
+    """
     span = high - low
     power = 10.0 ** math.floor(math.log10(span / max(most - 1, 1)))
     for step in (power * factor for factor in (1, 2, 2.5, 5, 10, 20, 50)):
@@ -256,9 +265,10 @@ def labels(values: Sequence[float]) -> list[str]:
 
 
 def place_legend(lines: Sequence[Series], width: float, top: float) -> list[tuple[float, float, float]]:
-    """Return (left, baseline, width) in px of each series' entry in the legend; [] if the chart has no legend.
+    """Return (left, baseline, width) in px for the legend's entry of each series; [] if the chart has no legend.
 
-    ``width``: of the chart. ``top``: the baseline of the first row of entries.
+    A chart with a single series that has no name has no legend. ``width``: the width of the chart in px. ``top``: the
+    baseline of the first row of entries in px.
     """
     if not lines or (len(lines) < 2 and not lines[0].name):
         return []
@@ -273,12 +283,12 @@ def place_legend(lines: Sequence[Series], width: float, top: float) -> list[tupl
 
 
 def count_legend_rows(lines: Sequence[Series], width: float) -> int:
-    """Return the number of rows of the legend, 0 without a legend. ``width``: of the chart in px."""
+    """Return the number of rows of a chart's legend; 0 without a legend. ``width``: the width of the chart in px."""
     return len({y for _, y, _ in place_legend(lines, width, 0.0)})
 
 
 def distinct_dots(area: PlotArea, line: Series) -> tuple[np.ndarray, np.ndarray]:
-    """Select the points of a scatter plot to draw: of points that nearly coincide, only the last.
+    """Select the points of a scatter plot ``line`` to draw; of points that nearly coincide, the last is drawn.
 
     Points nearly coincide if they are in the same cell of a grid. Cells are a quarter of a px wide, or wider if more
     than `MOST_DOTS` cells would have a point.

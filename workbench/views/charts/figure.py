@@ -62,9 +62,9 @@ _SIZES = {"circle": 7.0, "square": 6.05, "triangle": 7.1, "diamond": 8.2}  # px,
 def figure_of(panel: Panel, columns: Mapping[str, Mapping[str, Any]] | None = None) -> Plot:
     """Return a panel of a chart as a Bokeh figure, in colours for a light background.
 
-    ``columns``: the columns of its sources of data, in the form of `columns_of`; None: those that it returns.
-    Its data sources are named after the index i of their series: "marks i" (points), "line i", "band i" (confidence
-    band), and "ends i" (confidence intervals of isolated points).
+    columns: {name of a data source: its columns}, as from `columns_of`; None: call `columns_of`.
+    The data sources of the figure are named after the index i of their series: "marks i" (points), "line i", "band i"
+    (confidence band), and "ends i" (confidence intervals of isolated points).
     """
     area = panel.area
     figure = Plot(
@@ -239,9 +239,9 @@ def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
 
 
 def _ids_of(ids: Sequence[Sequence[int]], points: np.ndarray, place_of: np.ndarray | None) -> list[list[int]]:
-    """Return a list of ids for each drawn point, including the ids of the points that it replaces.
+    """Return for each drawn point a list of ids: its own, and those of the points that it replaces.
 
-    ids: a list of ids for each point of the series.
+    ids: for each point of the series, a list of ids.
     points: indices of the drawn points.
     place_of: for each point of the series, the position in ``points`` of the point drawn instead of it, or -1. None
         means that no point is replaced.

@@ -65,8 +65,9 @@ class Wire(LoadedOnce):
     """The widget that connects a chart in a page with the kernel.
 
     holder: id of the HTML element that contains the picture; "" in a layout of widgets.
-    picture: in a layout of widgets, the picture as HTML.
-    version: of BokehJS. player: the name under which a page stores the script of players.
+    picture: in a layout of widgets, the picture as HTML; "" elsewhere.
+    version: the version of BokehJS.
+    player: the name under which a page stores the script of players.
     """
 
     script = traitlets.Unicode().tag(sync=True)
@@ -76,7 +77,7 @@ class Wire(LoadedOnce):
     player = traitlets.Unicode().tag(sync=True)
 
     def close(self) -> None:
-        """Close this widget and its ``layout``, which is a widget of its own that would stay open."""
+        """Close this widget and its ``layout``, a widget that ipywidgets would leave open."""
         self.layout.close()
         super().close()
 
@@ -90,7 +91,7 @@ class ChartView:
     def __init__(self, chart: Chart, holder: str = "") -> None:
         from importlib.metadata import version
 
-        self.chart = self._fitted = chart
+        self.chart = self._fitted_chart = chart
         self._width = 0  # of the page in px; 0 means that the page has not requested the figure
         self._version = 0  # counts the charts, so that the page recognizes the newest
         self._lock = threading.Lock()  # another thread may feed while the page requests a figure
@@ -117,17 +118,17 @@ class ChartView:
         data.
         """
         with self._lock:
-            before, self.chart, self._fitted = self._fitted, chart, fit(chart, self._width)
+            before, self.chart, self._fitted_chart = self._fitted_chart, chart, fit(chart, self._width)
             self._version += 1
             if not self.wire.holder:
                 self.wire.picture = chart.to_html()
-            if _figure_key(self._fitted) != _figure_key(before):
+            if _figure_key(self._fitted_chart) != _figure_key(before):
                 self.wire.send({"kind": "feed", "is_other": True, "state": self._version})
                 return
             from workbench.views.charts.figure import columns_of
 
-            data, buffers = _chart_data(self._fitted, [columns_of(panel) for panel in self._fitted.panels])
-            message = {"kind": "feed", "data": data, "state": self._version, **chart_entry(self._fitted)}
+            data, buffers = _chart_data(self._fitted_chart, [columns_of(panel) for panel in self._fitted_chart.panels])
+            message = {"kind": "feed", "data": data, "state": self._version, **chart_entry(self._fitted_chart)}
             self.wire.send(message, buffers)
 
     def close(self) -> None:
@@ -142,23 +143,23 @@ class ChartView:
         self.wire.send({**message, "kind": "answer", "id": request.get("id")}, buffers)
 
     def _make_answer(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        wanted = request.get("want")
-        if wanted == "bokeh":
+        requested_kind = request.get("want")
+        if requested_kind == "bokeh":
             return {}, [bokeh_script()]
-        if wanted == "player":
+        if requested_kind == "player":
             return {}, [base64.b64decode(packed_module())]
-        if wanted == "figure":
+        if requested_kind == "figure":
             with self._lock:
                 self._width = int(request.get("width") or 0)
                 return self._figure_message()
-        if wanted == "run" and self.chart.open_run is not None:
+        if requested_kind == "run" and self.chart.open_run is not None:
             return _run_message(self.chart.open_run, int(request["number"]))
         return {"error": "the request is unknown"}, []
 
     def _figure_message(self) -> tuple[dict[str, Any], list[bytes]]:
         from workbench.views.charts.figure import columns_of
 
-        chart = self._fitted = fit(self.chart, self._width)
+        chart = self._fitted_chart = fit(self.chart, self._width)
         columns = [columns_of(panel) for panel in chart.panels]
         # Long lines follow as columns of numbers, because the page draws only some of their points.
         short = [
@@ -172,7 +173,10 @@ class ChartView:
 
 
 def _is_long(name: str, source: Mapping[str, Any]) -> bool:
-    """Return whether a source of data with this name is a long line or band."""
+    """Return whether a data source is a line or a band with more than `LONG` points.
+
+    ``name``: the source's name, such as "marks 0" (never long) or "line 0". ``source``: {name of a column: values}.
+    """
     return not name.startswith("marks") and len(source.get("x", ())) > LONG
 
 
@@ -184,10 +188,10 @@ def displayed_html(chart: Chart) -> str:
 
 
 def open_view(chart: Chart, cell: str) -> ChartView:
-    """Return a view of a chart, whose connection is closed when its cell is executed again.
+    """Return a view of a chart. Its connection to the browser is closed when ``cell`` is executed again.
 
-    ``cell``: the cell's id, from `running_cell`. With "" the connection is not closed: programs that execute cells
-    without ids, such as nbclient or Voilà, execute them only once.
+    ``cell``: id of the notebook's cell that displays the chart, from `running_cell`. With "", the connection is
+    never closed. This is harmless: programs without ids of cells, such as nbclient or Voilà, execute a cell only once.
     """
     from IPython import get_ipython
 
@@ -217,7 +221,10 @@ def _close_wires_of(cell: str) -> None:
 
 
 def fit(chart: Chart, width: int) -> Chart:
-    """Return the chart, narrowed to the page if the page is narrower. ``width``: of the page in px; 0: unknown."""
+    """Return the chart, or a narrower copy if the page is narrower than the chart.
+
+    ``width``: the width of the page in px; 0 if unknown. A chart that cannot be resized is returned unchanged.
+    """
     if not width or width >= chart.width or chart.resized is None:
         return chart
     fitted = chart.resized(max(width, NARROWEST))
@@ -228,7 +235,7 @@ def fit(chart: Chart, width: int) -> Chart:
 def packed_items(chart: Chart, columns: Sequence[Mapping[str, Any]] | None = None) -> bytes:
     """Return a gzip-compressed JSON list with a BokehJS document for each panel of a chart.
 
-    ``columns``: for each panel the columns of its sources of data; None: those of `figure.columns_of`.
+    ``columns``: for each panel {name of a data source: its columns}; None: call `figure.columns_of` for each panel.
     """
     from bokeh.embed import json_item
 
@@ -242,7 +249,8 @@ def packed_items(chart: Chart, columns: Sequence[Mapping[str, Any]] | None = Non
 def chart_entry(chart: Chart) -> dict[str, Any]:
     """Return the parts of an interactive chart that Bokeh does not draw, as JSON values.
 
-    They include the size, the titles and labels as SVG, the position of each panel, and the colours in a dark theme.
+    These parts include the size, the titles and labels as SVG, the position of each panel, and the colours in a dark
+    theme.
     """
     colours = {line.colour_at(index) for panel in chart.panels for index, line in enumerate(panel.lines)}
     colours |= {palette.TEXT, palette.OUTLINE, palette.GRID, palette.BACKGROUND}
@@ -268,9 +276,9 @@ def _panel_entry(panel: Panel) -> dict[str, Any]:
 
 
 def _figure_key(chart: Chart) -> list[Any]:
-    """Return the layout and the kinds of series of each panel.
+    """Return a key of a chart: for each panel, its layout and the kinds of its series.
 
-    If two charts have equal keys, the page can show the second in the figures of the first by replacing the data.
+    If two charts have equal keys, the page can show the second chart in the figures of the first: only data differ.
     """
     key = []
     for panel in chart.panels:
@@ -285,9 +293,10 @@ def _figure_key(chart: Chart) -> list[Any]:
 
 
 def _chart_data(chart: Chart, columns: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """Return (ranges, ticks and columns of each panel for the browser, the bytes of numeric columns).
+    """Return the data of a chart's panels for the browser as (a dictionary for each panel, a list of buffers).
 
-    The first part has the index of its bytes in place of each numeric column. ``columns``: for each panel, from
+    A dictionary contains the ranges and ticks of the axes, and the columns of the data sources. A column of numbers is
+    stored as a buffer, and the dictionary contains the index of this buffer. ``columns``: for each panel, from
     `figure.columns_of`.
     """
     buffers: list[bytes] = []
@@ -312,9 +321,9 @@ def _column_entry(values: Any, buffers: list[bytes]) -> Any:
 
 
 def _run_message(open_run: Callable[[int], tuple[str, Any]], number: int) -> tuple[dict[str, Any], list[bytes]]:
-    """Return (message for the page, [payload]) with the run that the user opens.
+    """Return the message that shows a run in a player below the chart, as ({"caption": text}, [the run's payload]).
 
-    ``number``: the run's id in the series.
+    ``open_run``: a function that returns (caption, run), see `Chart.open_run`. ``number``: the run's id in the series.
     """
     from workbench.views.player.payload import pack
     from workbench.views.seeing import see

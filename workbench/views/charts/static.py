@@ -65,8 +65,8 @@ class Chart(Drawing):
     drawn: indices of the items that Bokeh draws in an interactive chart: those in plot areas, and tick labels.
     subject: what the chart shows, such as a sweep or a run. Charts and players with the same subject share what the
         user selects; "" means that they do not.
-    open_run: a function that returns (caption, run) of a run, given its id in a series, or None.
-    resized: a function that returns the same chart with another width, or None.
+    open_run: a function that returns (caption, run), given the id of a run in a series; None: a click opens no run.
+    resized: a function that returns the same chart with another width in px; None: the width is fixed.
     """
 
     panels: list[Panel] = field(default_factory=list, compare=False)
@@ -76,7 +76,7 @@ class Chart(Drawing):
     resized: Callable[[int], Chart] | None = field(default=None, compare=False)
 
     def add(self, other: Drawing, x: float, y: float) -> None:
-        """Add all items of another drawing, moved by (x, y) px; the panels of a chart remain panels."""
+        """Add all items of another drawing, moved by (x, y) px. If ``other`` is a chart, add its panels too."""
         if isinstance(other, Chart):
             self.drawn |= {index + len(self.items) for index in other.drawn}
             self.panels += [panel._replace(x=panel.x + x, y=panel.y + y) for panel in other.panels]
@@ -84,7 +84,7 @@ class Chart(Drawing):
 
     @contextmanager
     def drawn_by_bokeh(self) -> Iterator[None]:
-        """Mark the items added inside the ``with`` block: Bokeh draws them in an interactive chart."""
+        """Mark all items that are added inside the ``with`` block: in an interactive chart, Bokeh draws these items."""
         first = len(self.items)
         yield
         self.drawn |= set(range(first, len(self.items)))
@@ -106,7 +106,7 @@ class Chart(Drawing):
     def to_bokeh(self) -> Any:
         """Return the chart as a Bokeh model: a figure, or a column of figures if the chart has several panels.
 
-        Titles, legends, axis labels and notes are not part of it.
+        The model does not contain titles, legends, axis labels and notes.
         """
         from bokeh.layouts import column
 
@@ -126,16 +126,19 @@ def _in_dark_too(resized: Callable[[int], Chart]) -> Callable[[int], Chart]:
 
 
 def resizable(view: Callable[P, Chart]) -> Callable[P, Chart]:
-    """Wrap a function that has a parameter ``width``, so that its charts have the function ``Chart.resized``."""
+    """Wrap a function that draws a chart, so that the chart can be drawn again with another width.
+
+    The function must have a parameter ``width``. The field ``resized`` of its charts is set, see `Chart`.
+    """
 
     signature = inspect.signature(view)
 
     @wraps(view)
     def with_resized(*args: P.args, **kwargs: P.kwargs) -> Chart:
         def resized(width: int) -> Chart:
-            bound = signature.bind(*args, **kwargs)
-            bound.arguments["width"] = width
-            return with_resized(*bound.args, **bound.kwargs)
+            bound_arguments = signature.bind(*args, **kwargs)
+            bound_arguments.arguments["width"] = width
+            return with_resized(*bound_arguments.args, **bound_arguments.kwargs)
 
         chart = view(*args, **kwargs)
         chart.resized = resized
@@ -199,16 +202,16 @@ def category_chart(
 
 
 def _shift_apart(line: Series, offset: float) -> Series:
-    """Return the series, shifted by ``offset`` along x, with NaN after each point so that no line joins the points."""
+    """Return the series shifted by ``offset`` along x. A NaN follows each point, so that no line joins two points."""
     gap = [math.nan] * len(line.x)
     columns = {name: getattr(line, name) for name in ("y", "low", "high")}
-    spread: dict[str, Any] = {
+    spread_columns: dict[str, Any] = {
         name: None if values is None else _interleave(values, gap) for name, values in columns.items()
     }
     tooltips = _interleave(line.tooltips, [""] * len(line.tooltips)) if line.tooltips else ()
     ids = {kind: _interleave(numbers, [()] * len(numbers)) for kind, numbers in line.ids.items()}
     xs = _interleave([x + offset for x in line.x], gap)
-    return replace(line, x=xs, tooltips=tooltips, ids=ids, **spread)
+    return replace(line, x=xs, tooltips=tooltips, ids=ids, **spread_columns)
 
 
 def _interleave(values: Sequence[Any], gaps: Sequence[Any]) -> list[Any]:
@@ -223,9 +226,10 @@ def steps_chart(
     width: int,
     height: int,
 ) -> Drawing:
-    """Return a chart of step lines over a run of ``end_s`` seconds, with a cursor at ``time_s``.
+    """Return a chart of step lines over the time of a run, 0 to ``end_s``, with a vertical cursor at ``time_s``.
 
-    Each line is (name, colour, times in s, values). A value holds from its time to the next time.
+    lines: (name, colour, times in s, values) of each line. A value holds from its time until the next time.
+    width, height: size of the chart in px.
     """
     series = []
     for name, colour, times_s, values in lines:
@@ -325,8 +329,8 @@ def _thin_line(points: np.ndarray, width: float) -> np.ndarray:
     by_y = np.lexsort((points[:, 1], pixel))
     is_new = np.concatenate([[True], np.diff(pixel) != 0])
     ends = np.concatenate([np.flatnonzero(is_new), np.flatnonzero(np.append(is_new[1:], True))])
-    extremes = by_y[ends]  # the pixels are sorted in both orders, so borders are at the same positions
-    return points[np.unique(np.concatenate([ends, extremes]))]
+    lowest_and_highest = by_y[ends]  # the pixels are sorted in both orders, so borders are at the same positions
+    return points[np.unique(np.concatenate([ends, lowest_and_highest]))]
 
 
 def _draw_line(drawing: Drawing, area: PlotArea, line: Series, index: int) -> None:

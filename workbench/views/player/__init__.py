@@ -11,5 +11,5 @@
                             timeline (with curves and lanes), words (inspector, messages), player. The module is
                             started by boot or wire
 
-It draws layers (`views.layers`) and contains nothing specific to a protocol.
+The player draws layers (`views.layers`) and contains nothing specific to a protocol.
 """

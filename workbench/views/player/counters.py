@@ -30,12 +30,12 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Counted:
-    """Rows of the trace from which the counters of nodes are computed, sorted by node, then by time.
+    """The trace rows that increment counters of nodes, sorted by node, then by time.
 
     node, time_us: node and time of each row, int32 and int64, shape (rows,).
-    kind: the counter of each row, int16, shape (rows,), index into ``words``.
+    kind: the counter that the row increments, as an index into ``words``; int16, shape (rows,).
     words: names of the counters.
-    step: each row represents this number of rows of the trace.
+    step: the amount by which each row increments its counter: 1, or more if rows were left out.
     """
 
     node: np.ndarray
@@ -46,11 +46,13 @@ class Counted:
 
 
 def running(columns: Columns, radio: Any, most: int = MOST_STEPS) -> dict[str, np.ndarray]:
-    """Return running totals as {name: array}; a step is a transmission or a delivery.
+    """Return the totals of a run so far, after each transmission and each delivery, as {name: array}.
 
-    The names are time_us, transmissions, deliveries and energy_mJ. Each array has the totals after each step, shape
-    (steps,). If the run has more than ``most`` steps, only ``most`` evenly spaced steps are returned. energy_mJ is the
-    energy that all radios used for bytes sent and heard, including the overhead of each frame; 0 if ``radio`` is None.
+    time_us: time of each transmission or delivery.
+    transmissions, deliveries: number of each up to this time.
+    energy_mJ: energy that all radios used for bytes sent and heard, including the overhead of each frame; 0 if
+        ``radio`` is None.
+    All arrays have the same shape. With more than ``most`` entries, only ``most`` evenly spaced ones are returned.
     """
     sent_rows, delivery_rows = columns.where(event="sent"), columns.where(event="delivered")
     step_rows = np.sort(np.concatenate([sent_rows, delivery_rows]), kind="stable")
@@ -73,22 +75,22 @@ def running(columns: Columns, radio: Any, most: int = MOST_STEPS) -> dict[str, n
 
 
 def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
-    """Return for each row of the trace the number of bytes in all earlier rows that count; int64, shape (rows + 1,).
+    """Return running totals of bytes: entry i is the number of bytes in the counted rows before row i of the trace.
 
-    The last number is the total of all rows. ``kinds``: arrays with the indices of the trace rows that count, such as
-    the rows "sent". Each of these rows adds the size of its frame and the overhead of ``radio``.
+    The result is int64, shape (rows + 1,); its last entry is the total. ``kinds``: arrays with the indices of the rows
+    that are counted, such as the rows "sent". Each row adds the size of its frame and the overhead of ``radio``.
     """
-    spent = np.zeros(columns.rows + 1, np.int64)
+    byte_totals = np.zeros(columns.rows + 1, np.int64)
     for kind_rows in kinds:
-        spent[1:][kind_rows] = columns["size_B"][kind_rows] + np.int64(radio.overhead_B)
-    return np.cumsum(spent, out=spent)
+        byte_totals[1:][kind_rows] = columns["size_B"][kind_rows] + np.int64(radio.overhead_B)
+    return np.cumsum(byte_totals, out=byte_totals)
 
 
 def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
-    """Return the rows of the trace from which the counters of nodes (`COUNTED`) are computed.
+    """Return the trace rows that increment counters of nodes. The table `COUNTED` lists the events that are counted.
 
     most: the largest number of rows to return. If the trace has more such rows, only every n-th row of each node and
-        counter is returned. Each returned row then represents n rows (``step`` of the result).
+        counter is returned, and each returned row increments its counter by n (``step`` of the result).
     """
     kind_of = np.full(columns.rows, -1, np.int16)  # for each row of the trace
     counter_names: list[str] = []

@@ -20,10 +20,10 @@ AROUND = 100  # frames before and after the selected frame that are dissected wi
 
 
 def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
-    """Return the bytes and fields of the first frames of a run.
+    """Return the bytes and fields of the first `MOST_FRAMES` frames of a run.
 
-    With ``quick``, return only a note for a large run, because the run is executed again for the bytes. The result is a
-    dictionary:
+    The run is executed again, because the trace has no bytes. With ``quick``, a large run is not executed. Then, or if
+    the bytes are not available, the result has only a note. The result is a dictionary:
 
     frames: a list of [bytes in hex, fields], in which equal frames are stored once
     at: row number in the trace -> index in frames
@@ -46,8 +46,8 @@ def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
 def dissect_around(run: Any, row: int, check_cancelled: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Return the bytes and fields of the frame in row number ``row`` of the trace, and of the frames near it.
 
-    The run is executed again, because the trace has no bytes. Meanwhile ``check_cancelled`` is called repeatedly; an
-    exception that this function raises ends the work. The result is a dictionary:
+    The run is executed again, because the trace has no bytes. Meanwhile ``check_cancelled()`` is called repeatedly; it
+    ends the work by raising an exception. The result is a dictionary:
 
     frames: a list of [bytes in hex, fields]
     at: row of the trace -> index in frames

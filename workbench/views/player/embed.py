@@ -38,7 +38,7 @@ def module() -> str:
 
 @cache
 def module_text() -> str:
-    """Return the player's script without exports, for a module with further scripts."""
+    """Return the player's script without exports, to be joined with other scripts in one ES module."""
     style = f"const STYLE = {json.dumps(browser_file('player.css'))}"
     return "\n".join([*(browser_file(f"{name}.js") for name in SCRIPTS), style])
 
@@ -75,7 +75,10 @@ def new_id() -> str:
 
 
 def name_of(payload: bytes) -> str:
-    """Return an id for the only player of a page. It depends on the payload alone, so equal runs give equal pages."""
+    """Return an id for a page's HTML element, computed from the payload alone, so that equal runs give equal pages.
+
+    Two elements of one page must not have equal payloads.
+    """
     digest = hashlib.sha256(payload).hexdigest()
     return f"w{digest[:8]}x0x{digest[8:14]}"
 
@@ -90,11 +93,12 @@ def player_html(payload: bytes, name: str = "", level: int = FAST) -> str:
 
 
 def started_html(name: str, data: bytes, packed_script: str, script_name: str, level: int) -> str:
-    """Return an HTML element that a script fills, wherever scripts may run.
+    """Return an HTML element with data and an ES module, whose function ``mount(element, data)`` fills the element.
 
-    name: the element's id. data: passed to the function ``mount(element, data)`` of the script, an ES module.
-    packed_script: the module, compressed with gzip and encoded as base64. script_name: the name under which a page
-    stores it. level: the compression level of gzip for the data.
+    name: the element's id.
+    packed_script: the module, compressed with gzip and encoded as base64.
+    script_name: the name under which a page stores the module, so that it is loaded once.
+    level: the compression level of gzip for the data, 1 to 9.
     """
     boot = browser_file("boot.js").replace("__ID__", name).replace("__KEY__", json.dumps(script_name))
     boot = boot.replace("__SCRIPT__", f'"{packed_script}"').replace("__DATA__", f'"{compress(data, level)}"')

@@ -65,7 +65,7 @@ class PlayerView:
 
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         self.run = run
-        self._pending: LayerBuilder | None = None
+        self._pending_builder: LayerBuilder | None = None
         self._lock = threading.RLock()  # guards the run and its dissected frames, which another thread sets
         self.wire = Wire(payload=pack(see(run, event), **live))
 
@@ -94,20 +94,20 @@ class PlayerView:
         else:
             payload, pending = preview(builder.preview(), time_s), builder
         with self._lock, self.wire.hold_sync():
-            self.run, self._pending = run, pending
+            self.run, self._pending_builder = run, pending
             self.wire.dissected, self.wire.payload = {}, payload
 
     def complete(self) -> None:
         """Show the whole run if `preview` has shown only one moment of it; otherwise do nothing."""
-        builder, self._pending = self._pending, None
+        builder, self._pending_builder = self._pending_builder, None
         if builder is not None:
             self.wire.payload = pack(builder.whole())
 
     def dissect(self, row: int, check_cancelled: Callable[[], None] = lambda: None) -> None:
-        """Show the bytes of the message in row number ``row`` of the trace, and fetch those of messages near it.
+        """Show the bytes of the frame in row number ``row`` of the trace, and fetch the bytes of frames near it.
 
-        If the bytes were not fetched before, the run is executed again. Meanwhile ``check_cancelled`` is called
-        repeatedly; an exception that it raises ends the work.
+        If the bytes were not fetched before, the run is executed again. Meanwhile ``check_cancelled()`` is called
+        repeatedly; it ends the work by raising an exception.
         """
         run = self.run
         if row in self.wire.dissected.get("at", ()):
@@ -131,7 +131,7 @@ class PlayerView:
 
     def close(self) -> None:
         """Close the connection to the browser. The player remains in the page."""
-        self._pending = None
+        self._pending_builder = None
         self.wire.close()
 
     def _ipython_display_(self) -> None:

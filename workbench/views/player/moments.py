@@ -29,9 +29,10 @@ RECOVERIES = {"restarted": "node {} starts again", "joined": "node {} joins"}
 def moments_of(columns: Columns, changes: Iterable[tuple[int, str]] = ()) -> list[tuple[float, str]]:
     """Return (time in s, text) for each moment, in order of time.
 
-    Moments are the first row of each kind of trace row in `FIRST`, failures and recoveries of nodes, and the first
-    delivery after each failure. A delivery is also a moment if it came over another last hop than the previous delivery
-    from the same publisher to the same node.
+    Moments are the first trace row of each event in `FIRST`, such as the first delivery; failures and recoveries of
+    nodes; and the first delivery after each failure. A delivery is also a moment if it came from another neighbor than
+    the previous delivery from the same publisher to the same node. Moments at time 0 are left out. The texts of moments
+    at the same time are joined.
 
     ``changes``: (time in µs, sentence) of further moments.
     """
@@ -52,14 +53,15 @@ def moments_of(columns: Columns, changes: Iterable[tuple[int, str]] = ()) -> lis
     for time_us, text in changes:
         texts_by_time.setdefault(time_us, []).insert(0, text)
     return [
-        (time_us / 1e6, "; ".join(dict.fromkeys(of_time)))
-        for time_us, of_time in sorted(texts_by_time.items())
-        if time_us
+        (time_us / 1e6, "; ".join(dict.fromkeys(texts))) for time_us, texts in sorted(texts_by_time.items()) if time_us
     ]
 
 
 def _with_details(columns: Columns, event: str) -> list[tuple[int, str]]:
-    """Return (row, detail) of the first rows of an event, at most `MOST`, without nodes that join later."""
+    """Return (row of the trace, its detail) for the first `MOST` rows of the trace with this event.
+
+    ``event``: "failed" or "recovered". Nodes that join later "fail" at the begin of the run; these rows are left out.
+    """
     rows = columns.where(event=event)
     details = columns.text("detail", rows)
     return [(row, detail) for row, detail in zip(rows.tolist(), details.tolist(), strict=True) if detail != ABSENT][
@@ -68,10 +70,10 @@ def _with_details(columns: Columns, event: str) -> list[tuple[int, str]]:
 
 
 def _path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:
-    """Return the rows of deliveries that came over another last hop than the delivery before.
+    """Return the trace rows of deliveries that came from another neighbor than the previous delivery.
 
-    Deliveries from the same publisher to the same node are compared. ``delivered``: the indices of the rows "delivered"
-    of the trace. At most `MOST` rows are returned, the earliest ones.
+    The previous delivery is the one from the same publisher to the same node. Only the first `MOST` rows are returned.
+    ``delivered``: the indices of all rows "delivered" of the trace.
     """
     delivery_rows = delivered[columns["peer"][delivered] >= 0]
     key = row_keys(columns["node"][delivery_rows], columns["origin"][delivery_rows])

@@ -1,8 +1,8 @@
 """Widgets whose script a page loads only once, however many such widgets exist.
 
 The library anywidget makes an ES module of the text ``_esm`` for each widget, and a browser keeps each module with its
-compiled code as long as the page is open. So here ``_esm`` is only a few lines. These lines
-load the actual script, or find it by its text if the page has loaded it already.
+compiled code as long as the page is open. So here ``_esm`` is only a few lines. These lines load the actual script, or
+find it by its text if the page has loaded it already.
 """
 
 from __future__ import annotations

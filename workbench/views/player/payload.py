@@ -78,7 +78,7 @@ class Buffer:
         self.size = 0
 
     def column(self, values: np.ndarray) -> dict[str, Any]:
-        """Add a column and return its entry in the payload's header.
+        """Add the values of a column and return the column's entry in the payload's header.
 
         If a column has more than `FEW` values and all are equal, the entry contains this value, and no bytes are added.
         """
@@ -145,7 +145,10 @@ def pack(
 
 
 def preview(view: RunView, time_s: float) -> bytes:
-    """Return a smaller payload that shows a run at one time only: its map and timeline, without the texts."""
+    """Return a smaller payload that shows a run only at ``time_s``: its map, diagrams, curves and timeline.
+
+    Texts are included only if they are drawn at this time.
+    """
     buffer, panels, clock = Buffer(), _panels(view), view.clock
     duration_s = view.duration_us / 1e6
     time_s = min(time_s, duration_s)
@@ -200,7 +203,7 @@ def _tick_us(view: RunView) -> int:
 def _compact_layer(layer: Layer) -> Layer:
     """Return a layer without the column ``row`` (rows of the trace), which only a player with a kernel uses.
 
-    The layer of frames also loses the column ``value``, which has the exact times.
+    The layer of frames also loses the column ``value``, the exact time at which each transmission ends.
     """
     omitted = {"row", "value"} if layer.name == FRAMES else {"row"}
     return replace(layer, table={name: column for name, column in layer.table.items() if name not in omitted})
@@ -209,7 +212,7 @@ def _compact_layer(layer: Layer) -> Layer:
 def split_payload(payload: bytes) -> tuple[str, bytes]:
     """Split a payload into (header as JSON text, bytes of the columns).
 
-    Headers of similar runs are almost equal, so they compress well if they are stored together.
+    A page with many runs stores their headers together, because similar headers compress well.
     """
     length = struct.unpack_from("<I", payload, len(MAGIC))[0]
     end = len(MAGIC) + 4 + length
@@ -217,7 +220,7 @@ def split_payload(payload: bytes) -> tuple[str, bytes]:
 
 
 def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
-    """Return the bytes for the browser: the header as JSON, followed by the columns in ``buffer``."""
+    """Return a payload as bytes for the browser: magic, length of the header, header as JSON, columns in ``buffer``."""
     header_bytes = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     return b"".join(
         (MAGIC, struct.pack("<I", len(header_bytes)), header_bytes, bytes(-len(header_bytes) % 8), *buffer.parts)
@@ -267,7 +270,7 @@ def map_header(plan: Layout, graph: nx.Graph, buffer: Buffer, tick_us: int = 1) 
     plan: the layout of the network ``graph``.
     buffer: the buffer to which the columns of the layout are added.
     tick_us: the length of a tick in µs; times of changes become whole ticks.
-    The entry "network" is equal for equal networks.
+    The entry "network" is a digest, by which the browser recognizes an equal network.
     """
     return {
         "network": graph.graph.get("digest", ""),
@@ -298,12 +301,13 @@ def _plan_entry(plan: Layout, buffer: Buffer) -> dict[str, Any]:
 
 
 def _changes_entries(plan: Layout, buffer: Buffer, tick_us: int) -> dict[str, Any]:
-    """Return the entries of a plan for a network that changes: the vertices of its tracks, and intervals of links.
+    """Return the header entries of a layout that changes (`ChangingLayout`), or {} for any other layout.
 
-    tracks: nodes (indices), first (of each, the index of its first vertex), time (in ticks), x and y (in m) of all
-        vertices, and window, the time in ticks around the present in which tracks are drawn, or None.
-    links: a table of intervals, of which ``from`` and ``until`` are indices in ``times``, the times of changes in
-        ticks; ab and ba are delivery ratios in percent.
+    is_changing: True.
+    tracks: columns nodes (indices of the moving nodes), first (for each of them the index of its first vertex), and
+        time (in ticks), x and y (in m) of all vertices; also window, `TrackVertices.window_us` in ticks, or None.
+    links: columns with an entry for each interval: a and b (indices of nodes), ab and ba (delivery ratios in percent),
+        from and until (indices in the column times, which lists the times of changes in ticks).
     """
     if not isinstance(plan, ChangingLayout):
         return {}
@@ -402,7 +406,11 @@ def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, b
 
 
 def _timeline_marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return a layer's entry in the payload's header for a preview that draws the layer only on the timeline."""
+    """Return a layer's entry in the header of a preview, with only the columns that the timeline draws.
+
+    These are the begin, the node and the look. The entry has all rows of the layer, not only those at the time of the
+    preview.
+    """
     mark_columns: Table = {name: layer.table[name] for name in ("from_us", "node", "look") if name in layer.table}
     table, rows = _table_columns(replace(layer, table=mark_columns | {"until_us": mark_columns["from_us"]}), view)
     del table["until"]
@@ -449,7 +457,8 @@ def _layer_entry(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[st
 def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return ({name: column} of a layer's table for the browser, indices of the rows that these columns contain).
 
-    Rows are left out if their node is not in the layout. Columns are left out if all of their values are the default in
+    The columns "from_us" and "until_us" become "from" and "until", in ticks. Nodes become indices of the layout. Rows
+    are left out if their node is not in the layout. Columns are left out if all of their values are the default in
     `COLUMNS`.
     """
     node_indices = {name: view.plan.indices(layer.column(name)) for name in ("node", "peer")}
@@ -457,11 +466,11 @@ def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], 
     rows = np.flatnonzero((node_indices["node"] >= 0) | (node < 0))
     columns, tick_us = {}, _tick_us(view)
     for name in layer.table:
-        neutral = COLUMNS[name][1]
+        default_value = COLUMNS[name][1]
         column = node_indices[name][rows] if name in node_indices else layer.column(name)[rows]
         if name in ("from_us", "until_us"):
             columns[name.removesuffix("_us")] = np.clip(column // tick_us, 0, TICKS + 1)
-        elif (column != neutral).any():
+        elif (column != default_value).any():
             columns[name] = column
     if view.is_compact:  # no row may vanish between two ticks
         columns["until"] = np.maximum(columns["until"], columns["from"] + 1)
@@ -538,8 +547,9 @@ def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 def poster_us(view: RunView) -> int:
     """Return the time in µs that a player shows at first: the middle of the last hop of one delivery.
 
-    Of n deliveries, delivery number n // 3 is selected. Without deliveries, the time is the median of the times at
-    which nodes began to hold an event. If nodes held no event either, the time is the middle of the run.
+    Of n deliveries, delivery number n // 3 is selected; if its last hop is unknown, the time is that of the delivery.
+    Without deliveries, the time is the median of the times at which nodes began to hold an event. If at most one node
+    held an event, the time is the middle of the run.
     """
     deliveries = view.layer("deliveries").table
     if not len(deliveries["from_us"]):
@@ -560,9 +570,10 @@ def poster_us(view: RunView) -> int:
 
 
 def _first_selected_node(view: RunView) -> int:
-    """Return the index of the node that is selected at first, or -1.
+    """Return the index in the layout of the node that is selected at first, or -1 for no node.
 
-    The node is the first subscriber, or else a node that decodes or holds an event.
+    It is the node of the first suitable row in the tables of the inspector. In the table of subscriptions all rows are
+    suitable, in other tables only rows whose interval contains the time `poster_us`.
     """
     time_us = poster_us(view)
     for layer in view.layers:

@@ -55,9 +55,10 @@ class PlaybackClock:
         return PlaybackClock(self.knots_us[knots].astype(np.float32), self.knots_s[knots].astype(np.float32))
 
     def visible_until(self, from_us: np.ndarray, until_us: np.ndarray) -> np.ndarray:
-        """Return the times in µs at which the marks of frames that last from ``from_us`` to ``until_us`` disappear.
+        """Return the times in µs at which the marks of frames disappear.
 
-        Each mark is visible for ``VISIBLE_S`` of playback time or longer.
+        Each mark is visible for ``VISIBLE_S`` of playback time or longer. ``from_us``, ``until_us``: begin and end of
+        the transmission of each frame.
         """
         shown_until_us = self.time_us(self.at(from_us) + VISIBLE_S)
         return np.maximum(np.maximum(until_us, shown_until_us), from_us + 1)
@@ -89,14 +90,14 @@ def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Pl
 def _knots_in_gaps(
     times: np.ndarray, gap: np.ndarray, units: np.ndarray, frame_us: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (times, units) of additional knots inside long gaps: 4, 16, 64, ... frame durations after a gap's begin.
+    """Return additional knots inside long gaps between frames, as (simulated times in µs, playback times in units).
 
-    A knot assigns a playback time to a simulated time. Playback times are in units of the logarithm of gaps (see the
-    module's docstring), which `make_clock` converts to seconds.
+    A knot assigns a playback time to a simulated time. A gap gets knots 4, 16, 64, ... frame durations after its begin.
+    Units are those of the module's docstring: a gap of g µs lasts log(1 + g / frame_us) units.
 
-    times, units: simulated time in µs and playback time of the knots at the begins and ends of frames.
-    gap: the time in µs from each knot to the next knot.
-    frame_us: the median duration of a frame.
+    times, units: simulated time in µs and playback time in units of the knots at the begins and ends of frames.
+    gap: the time in µs from each of these knots to the next one; one entry less than ``times``.
+    frame_us: the median duration of a frame in µs.
     """
     elapsed = frame_us * 4.0 ** np.arange(1, 16)
     long = np.flatnonzero(gap > elapsed[0])

@@ -30,13 +30,14 @@ _CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upp
 def plot(comparison: Comparison, metric: str | None = None, x: str | None = None, width: int | None = None) -> Chart:
     """Draw a metric of each protocol with 95 % intervals. The conditions of the runs are written below.
 
-    metric: the metric to draw. None draws every metric whose median differs between protocols, or between values of
-        ``x``, by more than a thousandth of the largest median; each has a plot area of its own.
+    metric: the metric to draw. None draws all metrics that differ between protocols or between values of ``x``, each in
+        its own plot area, or the delivery ratio if none differs. A metric differs if its medians are more than a
+        thousandth of the largest median apart, or if only some of them are finite.
     x: the parameter on the x axis; None: the first parameter that the comparison varies. If the comparison varies no
         parameter, the protocols are on the x axis.
     width: in px.
     Means are drawn. If the metric is infinite in some runs (undelivered readings are infinitely late), medians are
-    drawn instead. Raises ParameterError for an unknown metric or ``x``.
+    drawn instead. Raises ParameterError for an unknown metric, or for an ``x`` that is unknown or not numeric.
     """
     x = x or (comparison.axes[0] if comparison.axes else None)
     if metric is not None:
@@ -57,9 +58,10 @@ def plot(comparison: Comparison, metric: str | None = None, x: str | None = None
 
 
 def _differing_metrics(comparison: Comparison, x: str | None) -> dict[str, pd.DataFrame]:
-    """Return {metric: its summary} for the metrics whose medians differ by more than a thousandth of the largest.
+    """Return {metric: its summary} for the metrics that differ between protocols or values of ``x``.
 
-    A metric of which only some medians are finite also counts. If no metric differs, return the delivery ratio.
+    A metric differs if its finite medians are more than a thousandth of the largest median apart, or if only some of
+    its medians are finite. If no metric differs, return the delivery ratio.
     """
     differing = {}
     for name in [name for name in SHOWN if name in comparison.table.metrics]:
@@ -75,9 +77,13 @@ def _differing_metrics(comparison: Comparison, x: str | None) -> dict[str, pd.Da
 def _draw_metric(
     comparison: Comparison, metric: str, summary: pd.DataFrame, x: str | None, width: int, height: int
 ) -> tuple[Chart, list[str]]:
-    """Return (the chart of one metric, notes).
+    """Return (the chart of one metric, notes to add below it).
 
-    If the metric is infinite for some protocols, a note names them, because infinite values are not drawn.
+    If the metric is infinite for some protocols, a note names these protocols, because infinite values are not drawn.
+
+    summary: means, medians and their intervals, from ``comparison.summary(metric, x)``.
+    x: the parameter on the x axis; None: the protocols are on the x axis.
+    width, height: in px.
     """
     summary = summary.assign(rows=comparison.table.averaged_rows(summary, ["protocol", *([x] if x else [])]))
     is_finite = bool((summary["finite"] == 1).all())
@@ -148,9 +154,9 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
         drawing.text(center_x, top + 19, winner["best"] or "none", size=_NOTE_SIZE, anchor="middle", bold=is_certain)
         if winner["best"]:
             drawing.text(center_x, top + 34, f"{_write(winner['mean'])}{unit}", size=9, anchor="middle")
-    foot = _TOP + _CELL[1] * len(y_values) + 38
+    axis_label_y = _TOP + _CELL[1] * len(y_values) + 38
     drawing.text(
-        118 + _CELL[0] * len(x_values) / 2, foot, comparison.table.name_of(x), size=_NOTE_SIZE, anchor="middle"
+        118 + _CELL[0] * len(x_values) / 2, axis_label_y, comparison.table.name_of(x), size=_NOTE_SIZE, anchor="middle"
     )
     drawing.text(_MARGIN, _TOP - 6, comparison.table.name_of(y), size=_NOTE_SIZE)
     return carries_sweep(comparison.table, add_notes(drawing, comparison.notes), metric)
@@ -165,8 +171,8 @@ def _write(value: float) -> str:
 def protocol_colours(comparison: Comparison) -> dict[str, str]:
     """Return {name of a protocol in the comparison: colour}.
 
-    A protocol has the same colour in all comparisons. If an earlier protocol of this comparison already has this
-    colour, the protocol gets another one.
+    A protocol usually has the same colour in all comparisons. If an earlier protocol of this comparison already has
+    this colour, the protocol gets another one.
     """
     free_colours, colours = [*palette.SERIES], {}
     for name, class_name in comparison.classes.items():

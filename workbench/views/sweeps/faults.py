@@ -19,9 +19,9 @@ _BLOCK = (_CELL[0] - 8) / len(PERIODS)
 def plot(matrix: FaultMatrix) -> Drawing:
     """Draw a heat map: a row for each fault, a column for each protocol.
 
-    The three parts of a cell are the periods before, during and after the fault. A part is white if all readings
-    arrived, and the darker the more were lost; its number is the delivery ratio. Below is the time to recover. Hover
-    over a cell for its values, wrong and duplicate deliveries.
+    A cell has a box for each of the periods before, during and after the fault. A box is white if all readings arrived,
+    and the darker the more were lost; its number is the delivery ratio, or "-" if no reading was expected. A text below
+    the boxes states the time to recover. Hover over a cell for its values, wrong and duplicate deliveries.
     """
     width = _LEFT + _CELL[0] * len(matrix.protocols) + _MARGIN
     height = _TOP + _CELL[1] * len(matrix.faults) + 2 * _MARGIN
@@ -86,5 +86,5 @@ def describe_cell(row: pd.Series) -> str:
 
 
 def bundle(matrix: FaultMatrix, **_options: Any) -> dict[str, Any]:
-    """Return the heat map of a fault matrix as a notebook shows it, with the text of the matrix."""
+    """Return the mimebundle with which a notebook displays a fault matrix: the heat map, and the matrix as text."""
     return plot(matrix)._repr_mimebundle_() | {"text/plain": repr(matrix)}

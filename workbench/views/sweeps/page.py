@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import ParameterError
+from workbench.locations import local_path
 from workbench.records import carriers
 from workbench.records.record import to_text
 from workbench.sweeps.progress import display_for
@@ -45,10 +46,11 @@ def save_html(
 
     The page has a player, the metrics and the hash of the chosen run. It also has a chart of each of ``metrics``
     against the parameter ``x``, with a line for each value of ``by``. By default ``x`` is the first parameter with
-    several values. All runs are executed again, because a sweep's table has no traces. ``progress``: as for
-    `Sweep.run`. Raises ParameterError for unknown names, and for a table with more than `MOST_RUNS` runs or none.
+    several values. All runs are executed again, because a sweep's table has no traces; runs that failed are left out.
+    ``progress``: whether to show a progress bar, as for `Sweep.run`. Raises ParameterError for unknown names, and for a
+    table with more than `MOST_RUNS` successful runs, or with none.
     """
-    path = Path(path)
+    path = local_path(path, "path")
     page = page_html(table, x, metrics, by, progress)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
@@ -58,7 +60,7 @@ def save_html(
 def page_html(
     table: SweepTable, x: str | None, metrics: Sequence[str], by: str | None, progress: bool | None = None
 ) -> str:
-    """Return the page that `save_html` writes, which describes the arguments."""
+    """Return the HTML of the page that `save_html` writes. Arguments and errors are those of `save_html`."""
     runs = [number for number, row in enumerate(table.rows) if row.error is None]
     if not runs:
         raise ParameterError("save_html: all runs of this table failed; table.failed states why")
@@ -95,10 +97,10 @@ def page_html(
 
 
 def _axes(table: SweepTable) -> list[dict[str, Any]]:
-    """Return the axes of the page's sliders, an axis for each parameter that has several values.
+    """Return a description of each slider of the page; a slider chooses the value of a parameter with several values.
 
-    An axis is {"title": ..., "values": the values as texts, "at": for each row of the table the index of its value}.
-    If two rows have equal values of all parameters, the only axis is the number of the run.
+    A description is {"title": ..., "values": the values as texts, "at": for each row of the table the index of its
+    value}. If two runs have the same values of all these parameters, there is a single slider for the run's number.
     """
     frame = table.to_pandas()
     axes = []
@@ -117,9 +119,11 @@ def _is_numeric(column: Any) -> bool:
 
 
 def _pack_runs(table: SweepTable, runs: Sequence[int], progress: bool | None) -> tuple[list[dict[str, Any]], bytes]:
-    """Execute runs again and return (an entry for each run, the compressed columns of all runs as bytes).
+    """Execute runs again and return (a dictionary for each run, bytes with the compressed data of all runs).
 
-    An entry's "at" is [begin, end) of the run's columns in these bytes. ``runs``: row numbers of the table.
+    The entry "at" of a dictionary is the range [begin, end) of the run's data in these bytes: the compressed columns of
+    its payload. The entry "header" is the payload's header, from `split_payload`. ``runs``: row numbers of the table.
+    ``progress``: as for `save_html`.
     """
     display = display_for(progress)
     entries: list[dict[str, Any]] = []

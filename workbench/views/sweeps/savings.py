@@ -9,9 +9,9 @@ Theory of operation
     Coverage is the share of nodes that a message reaches; costs are bytes sent. Both are means over seeds. The saving
     is 1 - cost / cost of the baseline.
 
-    At equal coverage, each protocol is compared at its cheapest point that has the given coverage. This point is a
-    value of the sweep's parameter, or it is just before the first value that has the coverage. In the latter case
-    coverage and cost are interpolated linearly.
+    At equal coverage, each protocol is compared at its cheapest point with at least the given coverage. The candidates
+    are the values of the sweep's parameter at which the coverage is high enough, and a point between the first of them
+    and the value before it. At this point, linear interpolation gives exactly the coverage; it also gives the cost.
 
     The 95 % interval of a saving is computed with the jackknife: the saving is computed again with each seed left out.
 
@@ -81,8 +81,9 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 
     ``baseline``: the protocol to compare with, a value in the column ``by`` of the table. The result has a row for each
     protocol and value, with these columns: the protocol, the value, coverage, baseline coverage, KB, baseline KB,
-    saving, low, high. low and high are the ends of the 95 % interval of the saving. Raises ParameterError for a
-    baseline that is not in the sweep.
+    saving, low, high. Coverage is the share of nodes that a message reaches. KB is the cost: the bytes that all nodes
+    send in a run, as a mean. The saving is 1 - KB / baseline KB; low and high are the ends of its 95 % interval. Raises
+    ParameterError for a baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -106,8 +107,9 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
     """Return the saving of each protocol when all protocols reach the same mean ``coverage``.
 
-    Coverage is the share of nodes that a message reaches (0 to 1). For each protocol, the cheapest value of the
-    parameter ``x`` with this coverage is determined. The saving is 1 - cost / cost of the baseline.
+    Coverage is the share of nodes that a message reaches (0 to 1). Each protocol takes the cheapest value of the
+    parameter ``x`` that reaches this coverage; between simulated values, coverage and cost are interpolated. The cost
+    is the bytes that all nodes send in a run, as a mean. The saving is 1 - cost / cost of the baseline.
 
     ``baseline``: the protocol to compare with, a value in the column ``by`` of the table. The result has a row for each
     protocol, the baseline first, with these columns: the protocol, the value of ``x``, KB (the cost), saving, low,
@@ -130,10 +132,10 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
 
 
 def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
-    """Return the cheapest points at which a protocol reaches ``coverage``: a list of (parameter value, cost in KB).
+    """Return (parameter value, cost in KB) where the protocol ``name`` reaches ``coverage`` at the lowest cost.
 
-    The first point is computed from all seeds, each further point with one seed left out. Both numbers are NaN if the
-    protocol does not reach the coverage.
+    The result is a list: the first pair is computed from all seeds, each further pair with one seed left out. A pair is
+    (NaN, NaN) if the protocol does not reach the coverage.
     """
     coverages, costs = grid.means_without_seed(grid.coverage[name]), grid.means_without_seed(grid.cost[name])
     return [

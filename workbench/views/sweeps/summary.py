@@ -5,11 +5,12 @@ The texts of the chart come from `workbench.sweeps.table`, its numbers from `wor
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pandas as pd
 
-from workbench.sweeps.table import SweepTable, Texts, chart_lines, chart_texts
+from workbench.sweeps.table import SweepTable, Texts, chart_texts
 from workbench.views.carried import carries_sweep
 from workbench.views.charts.description import Series
 from workbench.views.charts.static import Chart, category_chart, line_chart
@@ -24,21 +25,16 @@ def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = 
     value of which gets its own line; None: a single line. A notebook shows the `Drawing`; its method ``save(path)``
     writes an SVG, PDF or PNG file. Hover over a mark to see its values.
     """
+    x, by = table.path_of(x), None if by is None else table.path_of(by)
     summary, axis_texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
     summary = summary.assign(rows=table.averaged_rows(summary, [by, x] if by else [x]))
     return carries_sweep(table, _draw_chart(summary, x, by, axis_texts), y)
 
 
 def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Chart:
-    """Draw the means of a metric ``y`` against a numeric parameter ``x``, in the size of a column of a paper.
-
-    ``by``: a parameter, each value of which gets its own line.
-    """
-    summary = table.summary(x, y, by)
-    series = chart_lines(summary, x, by, table.averaged_rows(summary, [by, x] if by else [x]))
-    axis_texts = chart_texts(table.plan, table.varied, x, y, by)
-    legend = [{**line, "name": f"{axis_texts.by}: {line['name']}" if by else ""} for line in series]
-    return carries_sweep(table, line_chart(legend, x_label=axis_texts.x, y_label=axis_texts.y, note=axis_texts.note), y)
+    """Return the chart that `plot` returns. Deprecated: this is the former name of `plot`."""
+    warnings.warn("SweepTable: drawing is now plot", DeprecationWarning, stacklevel=3)
+    return plot(table, x, y, by)
 
 
 def _draw_chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Chart:

@@ -2,10 +2,10 @@
 
 Theory of operation
     A graph is never modified: every edit makes a new graph (`workbench.topology.edits`). A generated network keeps its
-    recipe, the parameters of its generator, until the user edits the network by hand. If positions determine the links
-    of the network (within a radius, or by radio propagation), links follow a node that is moved, added or erased,
-    unless the user switches that off or has edited links; in other networks a moved node keeps its links. The form of a
-    generator is hidden once a network was edited, as it would replace the network.
+    recipe, the parameters of its generator, until the user edits the network by hand. In some networks, positions
+    determine the links (within a radius, or by radio propagation). There all links are computed again when a node is
+    moved, added or erased, unless the user switches that off or has edited links. In other networks a moved node keeps
+    its links. The form of a generator is hidden once a network was edited, as it would replace the network.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Network(Panel):
     """A panel to compose a network. ``value``: a networkx DiGraph in the normal form of `workbench.topology`.
 
     undo: whether the panel has buttons to undo and redo.
-    asks: roles, of `ASKS`, for which the panel has a button. The panel only reports a press in ``asked``; the program
-        that uses the panel gives the role to the selected nodes. None means no buttons, or with ``undo=False`` all but
-        "subscribe" and "publish".
+    asks: the roles, a selection of `ASKS`, for which the panel has a button. The panel only reports a press in
+        ``asked``; the program that uses the panel gives the role to the selected nodes. None means no buttons if
+        ``undo`` is True, else buttons for all roles except "subscribe" and "publish".
 
     picked   the nodes that are selected on the map, a list
     tool     "select", "node" (a click adds a node), "link" (drag from node to node), "erase" or "waypoint" (a click
-             adds a waypoint to the path of the selected nodes, if the panel has buttons for roles)
+             adds a waypoint to the path of the selected nodes; only if ``asks`` is None and ``undo`` is False)
     marks    {node: "sink" | "source" | "down"}: roles to draw; the program that uses the panel sets them
     overlay  paths of nodes and jammers to draw, see `workbench.widgets.workload.overlay`; the program sets them
     asked    {"do": the role of the button, "nodes": [...], "count": number of presses so far}
@@ -86,13 +86,13 @@ class Network(Panel):
         self._send_to_map(value)
 
     def undo(self) -> None:
-        """Return to the network before the last change. Do nothing if the panel keeps no history of changes."""
+        """Restore the network before the last change. Do nothing without such a change, or if ``undo`` is False."""
         if self._history is not None and self._history.before:
             self.value = self._history.back(self.value)
             self._show_history()
 
     def redo(self) -> None:
-        """Return to the network before the last undo."""
+        """Restore the network that the last `undo` replaced; do nothing without undo, or if a change followed it."""
         if self._history is not None and self._history.after:
             self.value = self._history.forward(self.value)
             self._show_history()
@@ -102,7 +102,7 @@ class Network(Panel):
     def _show_generated(self, graph: nx.DiGraph) -> None:
         """Replace the network by one that a generator made from its form.
 
-        Networks that follow each other quickly, as while a slider is moved, are undone in one step.
+        Networks that replace each other quickly, as while the user moves a slider, are undone together.
         """
         now_s = time.perf_counter()
         is_same_gesture = now_s - self._last_made_s < ONE_GESTURE_S
@@ -117,7 +117,7 @@ class Network(Panel):
         self.offer(graph)
 
     def _handle_message(self, _: Any, message: Any, buffers: Any) -> None:
-        """Handle a message of the map. An invalid message only shows an error."""
+        """Apply an edit that the user made on the map. For an invalid message, change nothing and show an error."""
         try:
             edit_kind = message["kind"]
             if edit_kind in ("undo", "redo"):
@@ -171,7 +171,7 @@ class Network(Panel):
     # Display
 
     def _send_to_map(self, graph: nx.DiGraph) -> None:
-        """Show a network on the map. If the map shows it already, as after the user's edit, send nothing to the map."""
+        """Show a network on the map and a summary below. A network that the map shows already is not sent again."""
         drawn_parts = (graph.graph["digest"], graph.graph.get("walls"), graph.graph.get("positions_estimated"))
         if drawn_parts != self._parts_on_map:
             self._parts_on_map = drawn_parts
@@ -203,7 +203,7 @@ class _History:
         self.after: list[nx.DiGraph] = []
 
     def keep(self, graph: nx.DiGraph) -> None:
-        """Store the present network before another one replaces it, and forget undone networks."""
+        """Store the network ``graph``, which another one is about to replace, and forget undone networks."""
         self.before = [*self.before[-MOST_UNDONE + 1 :], graph]
         self.after = []
 
@@ -217,7 +217,10 @@ class _History:
 
 
 def sentence(graph: nx.DiGraph) -> str:
-    """Return a summary of a network as text: the numbers of nodes and links; if not connected, the number of parts."""
+    """Return a summary of a network: the number of nodes and of links (arcs).
+
+    If not all nodes can reach each other, the summary also states the number of strongly connected components.
+    """
     count = f"{len(graph):,} node{'s' if len(graph) != 1 else ''}, {graph.number_of_edges():,} links"
     part_count = nx.number_strongly_connected_components(graph)
     return count if part_count == 1 else f"{count}; in {part_count:,} parts that do not all reach each other"

@@ -37,7 +37,7 @@ def _read_file(name: str) -> str:
 
 
 class NetworkMap(LoadedOnce):
-    """A network to view and edit.
+    """A map on which the user views and edits a network.
 
     payload: the network, as made by `packed`.
     roles: [[node, role of `ROLES`], ...].
@@ -49,7 +49,7 @@ class NetworkMap(LoadedOnce):
     message: a sentence below the map.
     is_error: whether that sentence is an error.
     clock: name of a playback clock (see `views.player.living.Wire`), or "". If the page has a player with this clock,
-        the network is edited on the map of the first such player instead of an own map.
+        the network is edited on the map of the first such player instead of on a map of this widget.
     history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo.
 
     The browser sends each edit as a message {"kind": kind, ...}, where ``kind`` is "move", "add", "join", "quality",

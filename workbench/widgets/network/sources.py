@@ -49,8 +49,8 @@ _Made = Callable[[nx.DiGraph], None]
 class Debounced:
     """A function that runs a short time after the last of several calls, with the arguments of the last call.
 
-    So while a slider moves, only its last position makes a network. Without a running event loop, each call runs the
-    function at once.
+    For example, while a slider moves, only its last position makes a network. Without a running event loop, each call
+    runs the function at once.
     """
 
     def __init__(self, function: Callable[..., None], after_s: float = SOON_S) -> None:
@@ -83,7 +83,7 @@ class Sources(widgets.VBox):
     varied = traitlets.Tuple(("", 0))
 
     def __init__(self, made: _Made) -> None:
-        self._made = made
+        self._take_network = made
         self._is_showing = False
         self._open_source: Any = None
         self._make_soon = Debounced(self._generate)
@@ -105,7 +105,7 @@ class Sources(widgets.VBox):
     def show(self, graph: nx.DiGraph) -> None:
         """Select the source of a network in the menu, and show the source's form with the network's parameters.
 
-        A network that no source of the menu can have made gets an additional entry in the menu.
+        If no source of the menu can have made the network, an entry for networks edited by hand is added and selected.
         """
         self._make_soon.cancel()
         self.show_error("")
@@ -166,8 +166,8 @@ class Sources(widgets.VBox):
             field.observe(lambda change, path=path: self._report_varied(path, change.new), "vary_count")
         visible: list[Any] = list(main_fields.values())
         if radio_fields:
-            folded = widgets.VBox(tuple(radio_fields.values()))
-            visible.append(widgets.Accordion(children=(folded,), titles=("Radio propagation",)))
+            radio_section = widgets.VBox(tuple(radio_fields.values()))
+            visible.append(widgets.Accordion(children=(radio_section,), titles=("Radio propagation",)))
         previous_children, self.form.children = self.form.children, tuple(visible)
         for child in previous_children:
             if child is not self.table:
@@ -198,14 +198,14 @@ class Sources(widgets.VBox):
             self.show_error(str(error))
             return
         self.show_error("")
-        self._made(graph)
+        self._take_network(graph)
 
 
 class TableSource(widgets.VBox):
     """A text box and an upload for tables of links and positions.
 
-    ``take``: a function given to the constructor, called as ``take(make)`` when the user submits a table. ``make()``
-    returns the network of this table.
+    When the user submits a table, ``take(make)`` is called. ``take`` is an argument of the constructor; ``make()``
+    returns the network that the table describes.
     """
 
     def __init__(self, take: Callable[[Callable[[], nx.DiGraph]], None]) -> None:
@@ -224,7 +224,7 @@ class TableSource(widgets.VBox):
         super().__init__((words(f"<span class='wb-unit'>{HOW}</span>"), self.text, self.radius, button_row))
 
     def make(self) -> None:
-        """Make the network from the table in the text box."""
+        """Submit the table in the text box: call ``take`` with a function that makes the network from it."""
         table_text, radius_m = self.text.value, self.radius.value
         self._make_network(lambda: network_of(table_text, radius_m))
 
@@ -237,9 +237,9 @@ class TableSource(widgets.VBox):
 
 
 def choices() -> list[tuple[str, Any]]:
-    """Return the entries of the menu as (label, source), including the testbeds on this machine.
+    """Return the entries of the menu as (label, source): generators, testbeds on this machine, and tables.
 
-    A source is (kind of a generator, ""), or ("testbed", name of the testbed), or the constant `TABLE`.
+    A source is (kind of a generator, ""), ("testbed", name of the testbed), or the constant `TABLE`.
     """
     testbed_choices = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
     labels = LABELS | {name: name for name in plugins.load_all("topologies", parameters.TABLES)}
@@ -265,9 +265,10 @@ def testbeds() -> list[str]:
 
 
 def source_of(graph: nx.DiGraph, menu_sources: list[Any]) -> Any:
-    """Return the source from which a network was made, or None for a source that is not in the menu.
+    """Return the source from which a network was made, or None if the menu does not have this source.
 
-    ``menu_sources``: the sources in the menu (see `choices`). `TABLE` is the source of tables of links or positions.
+    The source is an entry's value as in `choices`; it is `TABLE` for a network made from a table of links or positions.
+    ``menu_sources``: the sources in the menu.
     """
     recipe = graph.graph.get("recipe") or {}
     kind = recipe.get("kind")

@@ -3,7 +3,7 @@
 panel           Workload, the list of items with the form of the selected item
 form            the form of an item of any kind; content, movement, measured and numbers are its controls
 table           the fields of each kind: units, ranges of sliders, reasons
-new_items       defaults of new items, from the network and the duration in surroundings
+new_items       defaults of new items, from the network and the duration in scenario_context
 items, texts    copies of items at other nodes or times; an item as one line of text
 overlay         paths and jammers on the map of the network
 """

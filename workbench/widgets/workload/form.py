@@ -20,7 +20,7 @@ from workbench.widgets.workload.items import title_of
 from workbench.widgets.workload.measured import TraceForm
 from workbench.widgets.workload.movement import MovementForm
 from workbench.widgets.workload.numbers import NumberField
-from workbench.widgets.workload.surroundings import Surroundings
+from workbench.widgets.workload.scenario_context import ScenarioContext
 from workbench.widgets.workload.table import fields_of_kind, has_nodes, nodes_reason
 
 _OWNERS = re.compile(rf"^({'|'.join(model.__name__ for model in mobility.MODELS.values())}): ")
@@ -30,15 +30,15 @@ _NO_RULE = "The positions in this network do not determine its links, so a movem
 class ItemForm(widgets.VBox):
     """The form of a workload item of one ``kind``, such as "publish".
 
-    on_edit  called with the new item after each valid change
-    check    returns a sentence about why an item is not valid beside the other items of the workload, or ""
+    on_edit  a function that is called with the new item after each valid change
+    check    a function that returns why an item is in conflict with other items of the workload, or ""
     """
 
     def __init__(self, kind: str, on_edit: Callable[[Item], None], check: Callable[[Item], str] = lambda _: "") -> None:
         self.kind, self._on_edit, self._check = kind, on_edit, check
         self._is_drawing = False
         self._item: Any = None
-        self._around = Surroundings()
+        self._context = ScenarioContext()
         names = {field.name for field in fields(KINDS[kind])}
         self._fields = fields_of_kind(kind)
         self.at = TextField("nodes", "", nodes_reason(kind), "0, 5") if has_nodes(kind) else None
@@ -82,20 +82,20 @@ class ItemForm(widgets.VBox):
         return next(iter(self.flags.values()), None)
 
     def text_fields(self) -> dict[str, TextField]:
-        """Return {name: field} of the item's fields that are shown as text, with the nodes as "at"."""
+        """Return {name of a field: its text box} for the item's nodes ("at"), numbers and bytes."""
         return {**({} if self.at is None else {"at": self.at}), **self.times}
 
     def show(
-        self, item: Item, around: Surroundings, protocol: Protocol | None, others: tuple[tuple[str, str], ...]
+        self, item: Item, context: ScenarioContext, protocol: Protocol | None, others: tuple[tuple[str, str], ...]
     ) -> None:
         """Show an item. Invalid input remains in the form if the form shows this item already.
 
-        ``around``: the network and the duration. ``others``: (label, attributes as text) of the subscriptions or
+        ``context``: the network and the duration. ``others``: (label, attributes as text) of the subscriptions or
         publications that are matched with the item by the rule of ``protocol``.
         """
         with quiet(self):
-            if around != self._around or self._item is None:
-                self._around = around
+            if context != self._context or self._item is None:
+                self._context = context
                 self._fit()
             if self.content is not None:
                 self.content.attributes.protocol = protocol  # which may allow constraints in the item
@@ -109,9 +109,9 @@ class ItemForm(widgets.VBox):
     def _fit(self) -> None:
         for field in self.times.values():
             if isinstance(field, NumberField):
-                field.fit(self._around)
+                field.fit(self._context)
         if self.along is not None:
-            self.along.fit(self._around)
+            self.along.fit(self._context)
 
     def _fill_fields(self, item: Any) -> None:
         if self.at is not None:
@@ -128,26 +128,26 @@ class ItemForm(widgets.VBox):
             self.content.match_all = getattr(item, "match_all", False)
             self.content.show(item.what)
         if self.along is not None:
-            self.along.show(item.along, item.at, self._around)
+            self.along.show(item.along, item.at, self._context)
         if self.trace is not None:
             self.trace.show(item.trace)
         self._show_message("")
 
     def _show_radius_note(self) -> None:
-        """State whether a movement needs a radius in this network, and propose one."""
+        """Show a note with a proposed radius if a movement needs a radius in this network; otherwise hide the note."""
         if self.along is None:
             return
-        is_needed = self._around.lacks_link_rule
+        is_needed = self._context.lacks_link_rule
         self._radius_box.layout.display = None if is_needed else "none"
         if is_needed:
-            radius_m = self._around.propose_radius_m()
+            radius_m = self._context.propose_radius_m()
             self._radius_note.value = (
                 f"<span class='wb-said'>{_NO_RULE}; {radius_m:g} m is the median length of its links.</span>"
             )
             self._use_radius.description = f"Use {radius_m:g} m"
 
     def _take_radius(self) -> None:
-        self.times["radius_m"].text = f"{self._around.propose_radius_m():g}"
+        self.times["radius_m"].text = f"{self._context.propose_radius_m():g}"
 
     def _apply_edit(self, _: Any = None) -> None:
         if self._is_drawing:
@@ -171,7 +171,7 @@ class ItemForm(widgets.VBox):
         if self.at is not None:
             try:
                 accepted = () if self._item is None else self._item.at
-                item_fields["at"] = known_nodes(nodes_of(self.at.text), self._around.nodes, accepted)
+                item_fields["at"] = known_nodes(nodes_of(self.at.text), self._context.nodes, accepted)
             except ParameterError as error:
                 raise ParameterError(f"at: {error}") from None
         for field in self._fields:
@@ -193,7 +193,7 @@ class ItemForm(widgets.VBox):
 
     def _check_trace(self, form: TraceForm) -> None:
         try:
-            known_nodes(form.nodes, self._around.nodes, () if self._item is None else self._item.at)
+            known_nodes(form.nodes, self._context.nodes, () if self._item is None else self._item.at)
         except ParameterError as error:
             raise ParameterError(f"trace: {error}") from None
 

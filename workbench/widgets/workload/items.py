@@ -13,7 +13,7 @@ from workbench.sim.changes.items import Crash, Join, Leave, LinkTrace, Move, Out
 from workbench.sim.changes.measured import LinkQualities
 from workbench.sim.workload import KINDS, Item
 from workbench.topology import edits
-from workbench.widgets.workload.surroundings import Surroundings
+from workbench.widgets.workload.scenario_context import ScenarioContext
 
 # The groups in which the lab offers the kinds of items.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -69,13 +69,16 @@ def named_nodes(items: Iterable[Item]) -> set[int]:
 
 
 def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
-    """Return the items of a workload with ``nodes`` removed. Items that had only such nodes are left out."""
+    """Return the items of a workload with ``nodes`` removed. Items that have no node left are left out."""
     copies = (_without_nodes(item, nodes) for item in items)
     return tuple(item for item in copies if item is not None)
 
 
 def _without_nodes(item: Item, nodes: set[int]) -> Item | None:
-    """Return an item without ``nodes``, or None if no node is left. An item that names none of them is unchanged."""
+    """Return an item without ``nodes``, or None if it has no node left.
+
+    A link trace loses the links of these nodes. An item at "all" nodes, or at other nodes, is returned unchanged.
+    """
     if isinstance(item.at, str) or nodes.isdisjoint(item.at):
         return item
     if isinstance(item, LinkTrace):
@@ -97,36 +100,41 @@ def _without_links(item: LinkTrace, nodes: set[int]) -> LinkTrace | None:
 
 
 def with_radius(items: tuple[Item, ...], graph: nx.Graph, previous: nx.Graph) -> tuple[Item, ...]:
-    """Return the items with a radius for all movements if links of the network ``graph`` do not follow positions.
+    """Return the items of a workload, in which movements have a radius if the network ``graph`` requires one.
 
-    The radius is that of another movement, or that of the ``previous`` network, or the median length of the links.
+    A moving node is linked with all nodes within the radius. ``graph`` requires a radius if positions do not determine
+    its links. If a movement then lacks a radius, all movements get the same one: the radius of the first movement that
+    has one. If no movement has a radius, it is the radius within which nodes of the ``previous`` network are linked. If
+    that is unknown too, it is the median length of the links of ``graph``.
     """
     moves = [item for item in items if isinstance(item, Move)]
     if all(item.radius_m is not None for item in moves) or edits.has_link_rule(graph):
         return items
     radii_m = [item.radius_m for item in moves if item.radius_m is not None]
     radius_m = radii_m[0] if radii_m else (edits.link_rule(previous) or {}).get("radius_m")
-    radius_m = radius_m or Surroundings(graph=graph).propose_radius_m()
+    radius_m = radius_m or ScenarioContext(graph=graph).propose_radius_m()
     return tuple(with_fields(item, radius_m=radius_m) if isinstance(item, Move) else item for item in items)
 
 
 def is_relevant_at(item: Item, time_s: float | None) -> bool:
-    """Return whether an outage, crash or partition is in progress at ``time_s``.
+    """Return False for an outage, crash or partition that is not in progress at ``time_s``, otherwise True.
 
-    The result is True for all other items, and if ``time_s`` is None.
+    If ``time_s`` is None, return True for all items.
     """
     if time_s is None or not isinstance(item, Outage | Crash | Partition):
         return True
     return item.start_s <= time_s and (item.stop_s is None or time_s < item.stop_s)
 
 
-def starting_at(item: Item, time_s: float, duration_s: float) -> Item:
-    """Return a workload item that begins at ``time_s``.
+def copy_with_start(item: Item, time_s: float, duration_s: float) -> Item:
+    """Return a copy of a workload item that begins at ``time_s``.
 
-    crash, partition     keep their duration if they end within ``duration_s``, the duration of the run
-    outage               loses its end
-    join, leave          are returned unchanged if ``time_s`` is not within the run
-    other items          lose their end if it is not after ``time_s``
+        crash, partition     keep their duration, or lose their end if it would not be within the run
+        outage               loses its end
+        other items          lose their end if it is not after ``time_s``
+
+    An item without a begin is returned unchanged. So is a crash, partition, join or leave if ``time_s`` is not within
+    the run. ``duration_s``: the duration of the run.
     """
     if not has_field(item, "start_s"):
         return item

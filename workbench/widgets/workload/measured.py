@@ -47,7 +47,7 @@ class TraceForm(widgets.VBox):
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The nodes of the links."""
+        """The nodes at the ends of the measured links; () before `show`."""
         return () if self._trace is None else self._trace.nodes
 
     def plain(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from workbench.widgets.controls import TextField, button, error_html, quiet, wor
 from workbench.widgets.workload.items import MODEL_LABELS
 from workbench.widgets.workload.new_items import default_movement
 from workbench.widgets.workload.numbers import NumberField, number_text, parse_number
-from workbench.widgets.workload.surroundings import Surroundings
+from workbench.widgets.workload.scenario_context import ScenarioContext
 from workbench.widgets.workload.table import ItemField, fields_of_model
 
 MOST_ROWS = 40  # waypoints that can be edited as text; more are only counted
@@ -23,14 +23,15 @@ _SPEED = ItemField("speed_m_s", None, "m/s", "speed to the next waypoint that is
 class MovementForm(widgets.VBox):
     """The form of the mobility model of a movement. ``on_edit()`` is called after each change by the user.
 
-    ``speed``: the field with the speed to waypoints that are added later; it is not a part of the item.
+    ``speed``: the field for the speed at which nodes move to the waypoints that the user adds next. The item does not
+    contain this speed.
     """
 
     error = traitlets.Unicode()
 
     def __init__(self, on_edit: Callable[[], None]) -> None:
         self._on_edit, self._is_drawing = on_edit, False
-        self._around = Surroundings()
+        self._context = ScenarioContext()
         self._at: tuple[int, ...] | str = ()
         self._model: Any = mobility.RandomWaypoint()
         self._known_models: dict[str, Any] = {}
@@ -51,7 +52,7 @@ class MovementForm(widgets.VBox):
         self.speed.observe(self._check_speed, "text")
         self.observe(self._show_error, "error")
 
-    def show(self, model: Any, at: tuple[int, ...] | str, around: Surroundings) -> None:
+    def show(self, model: Any, at: tuple[int, ...] | str, context: ScenarioContext) -> None:
         """Show a mobility model of the nodes ``at``; discard invalid input."""
         self._model, self._at = model, at
         self._known_models[model.kind] = model
@@ -64,24 +65,27 @@ class MovementForm(widgets.VBox):
                 self._show_waypoints(model.points)
             else:
                 self._show_parameters(model)
-        self.fit(around)
+        self.fit(context)
 
-    def fit(self, around: Surroundings) -> None:
-        """Set the ranges of sliders for a network and a duration."""
-        self._around = around
+    def fit(self, context: ScenarioContext) -> None:
+        """Set the ranges of sliders, and an empty speed, to values that suit a network and a duration."""
+        self._context = context
         if not self.speed.text:
             with quiet(self):
-                self.speed.text = f"{max(0.1, 2 * around.extent_m / max(around.duration_s, 1.0)):.2g}"
+                self.speed.text = f"{max(0.1, 2 * context.extent_m / max(context.duration_s, 1.0)):.2g}"
         for field in (self.speed, *self.fields.get(self.choice.value, {}).values()):
             with quiet(self):
-                field.fit(around)
+                field.fit(context)
 
     def forget(self) -> None:
-        """Forget the models that the user selected before; a new selection shows defaults."""
+        """Forget the parameters of models that were shown before.
+
+        If the user selects such a model again, the form shows its defaults.
+        """
         self._known_models = {}
 
     def plain(self) -> dict[str, Any]:
-        """Return the input as JSON values, as a scenario file contains a mobility model; it may be invalid."""
+        """Return the input, even if it is invalid, as JSON values: a mobility model as in a scenario file."""
         kind = self.choice.value
         if kind == "waypoints":
             shown_points = [row.read() for row in self.rows]
@@ -124,21 +128,24 @@ class MovementForm(widgets.VBox):
         self._body.children = (_header(), self._rows_box, self._add, self.speed, self._note)
 
     def _add_waypoint(self) -> None:
-        """Add a waypoint in the middle of the network, as late as the speed requires."""
+        """Add a waypoint in the middle of the network, or in a corner of the network if the last one is in the middle.
+
+        The time of the waypoint follows from the distance and the speed in the form.
+        """
         model = self._model
         if not isinstance(model, mobility.Waypoints):
             return
-        x0, y0, x1, y1 = self._around.box_m
+        x0, y0, x1, y1 = self._context.box_m
         place = ((x0 + x1) / 2, (y0 + y1) / 2)
         if model.points[-1][1:] == place:
             place = (x0, y0)
-        self.show(append_waypoint(model, place, self.speed_m_s), self._at, self._around)
+        self.show(append_waypoint(model, place, self.speed_m_s), self._at, self._context)
         self._on_edit()
 
     def _remove_waypoint(self, index: int) -> None:
         points = self._model.points
         if len(points) > 1:
-            self.show(mobility.Waypoints((*points[:index], *points[index + 1 :])), self._at, self._around)
+            self.show(mobility.Waypoints((*points[:index], *points[index + 1 :])), self._at, self._context)
             self._on_edit()
 
     # Other models
@@ -157,8 +164,8 @@ class MovementForm(widgets.VBox):
     def _choose_model(self, change: Any) -> None:
         if self._is_drawing:
             return
-        model = self._known_models.get(change.new) or default_movement(change.new, self._at, self._around)
-        self.show(model, self._at, self._around)
+        model = self._known_models.get(change.new) or default_movement(change.new, self._at, self._context)
+        self.show(model, self._at, self._context)
         self._on_edit()
 
     def _edit(self, _: Any = None) -> None:
@@ -217,9 +224,9 @@ def _header() -> widgets.HTML:
 def append_waypoint(
     model: mobility.Waypoints, place_m: tuple[float, float], speed_m_s: float, time_s: float | None = None
 ) -> mobility.Waypoints:
-    """Return a path with one more waypoint at ``place_m``, reached at a speed from the last waypoint.
+    """Return a path with one more waypoint: at ``place_m``, reached from the last waypoint at ``speed_m_s``.
 
-    If ``time_s`` is later than the last waypoint, the node waits there until then.
+    If ``time_s`` is later than the time of the last waypoint, the nodes stay at the last waypoint until ``time_s``.
     """
     last_s, x_m, y_m = model.points[-1]
     points = model.points

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from workbench.widgets.controls import TextField
 from workbench.widgets.panel import shared
-from workbench.widgets.workload.surroundings import Surroundings
+from workbench.widgets.workload.scenario_context import ScenarioContext
 from workbench.widgets.workload.table import ItemField
 
 _STEPS = 200
@@ -26,7 +26,7 @@ class NumberField(TextField):
         super().__init__(field.name, field.unit, field.reason, field.placeholder)
         self.field = field
         self._is_moving = False
-        self._position = 0.0
+        self._slider_position = 0.0
         self._slider = widgets.FloatSlider(
             min=0.0,
             max=1.0,
@@ -39,9 +39,9 @@ class NumberField(TextField):
         self._slider.observe(self._take_position, "value")
         self.observe(self._move_slider, "text")
 
-    def fit(self, around: Surroundings) -> None:
+    def fit(self, context: ScenarioContext) -> None:
         """Set the range of the slider for a network and a duration."""
-        low, high = self.field.usual_range(around)
+        low, high = self.field.usual_range(context)
         step = 1.0 if self.field.is_whole else _round_step((high - low) / _STEPS)
         if (low, high, step) != (self._slider.min, self._slider.max, self._slider.step):
             self._is_moving = True
@@ -64,9 +64,9 @@ class NumberField(TextField):
 
     def _take_position(self, change: Any) -> None:
         # The browser moves a slider to its nearest step and sends that value back; it is not an input.
-        if self._is_moving or abs(change.new - self._position) < self._slider.step / 4:
+        if self._is_moving or abs(change.new - self._slider_position) < self._slider.step / 4:
             return
-        self._position = change.new
+        self._slider_position = change.new
         self.text = f"{change.new:.4g}"
 
     def _move_slider(self, _: Any = None) -> None:
@@ -82,7 +82,7 @@ class NumberField(TextField):
             self._slider.value = min(high, low + steps * step)
         finally:
             self._is_moving = False
-        self._position = self._slider.value
+        self._slider_position = self._slider.value
 
 
 def number_text(value: float) -> str:

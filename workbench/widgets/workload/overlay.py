@@ -45,9 +45,12 @@ def overlay_of(items: Iterable[Item]) -> list[dict[str, Any]]:
 
 
 def with_point_moved(items: tuple[Item, ...], index: int, point: int, place_m: tuple[float, float]) -> tuple[Item, ...]:
-    """Return the items with a waypoint (number ``point`` of the item at ``index``), or a jammer, at another place.
+    """Return the items with a waypoint of a movement, or a jammer, moved to ``place_m``.
 
-    An item without such a point is unchanged.
+    index: the index of the movement or the jammer in ``items``.
+    point: the number of the waypoint, from 0; it is ignored for a jammer.
+    place_m: the new position (x, y) in m.
+    If the waypoint or the jammer does not exist, the items are returned unchanged.
     """
     item = items[index] if 0 <= index < len(items) else None
     x_m, y_m = (round(metres, 2) for metres in place_m)
@@ -60,7 +63,10 @@ def with_point_moved(items: tuple[Item, ...], index: int, point: int, place_m: t
 
 
 def without_point(items: tuple[Item, ...], index: int, point: int) -> tuple[Item, ...]:
-    """Return the items without a waypoint or a jammer. A movement without its last waypoint is removed."""
+    """Return the items without a waypoint of the movement at ``index``, or without the jammer at ``index``.
+
+    A movement that has no waypoint left is removed. ``point``: the number of the waypoint, from 0.
+    """
     item = items[index] if 0 <= index < len(items) else None
     if isinstance(item, Jam):
         return without(items, index)

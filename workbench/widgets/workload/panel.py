@@ -27,11 +27,11 @@ from workbench.widgets.panel import shared
 from workbench.widgets.workload.form import ItemForm
 from workbench.widgets.workload.items import (
     GROUPS,
+    copy_with_start,
     has_field,
     is_relevant_at,
     kind_of,
     remove_nodes,
-    starting_at,
     title_of,
     with_fields,
 )
@@ -39,7 +39,7 @@ from workbench.widgets.workload.measured import read_trace
 from workbench.widgets.workload.movement import append_waypoint
 from workbench.widgets.workload.new_items import new_item
 from workbench.widgets.workload.overlay import with_point_moved, without_point
-from workbench.widgets.workload.surroundings import Surroundings
+from workbench.widgets.workload.scenario_context import ScenarioContext
 from workbench.widgets.workload.texts import comparison_text, content_text, line_of, nodes_phrase
 
 _MOST_COMPARED = 60  # items that are compared
@@ -67,7 +67,7 @@ class Workload(ListPanel):
         protocol: Protocol | None = None,
         network: nx.DiGraph | None = None,
     ) -> None:
-        self._surroundings = Surroundings()
+        self._context = ScenarioContext()
         self.nodes, self.protocol, self.network = tuple(nodes), protocol, network
         self._make_list("items of the workload", "Nothing happens yet: add a subscription and a publication.", "item")
         self._forms: dict[str, ItemForm] = {}
@@ -81,7 +81,7 @@ class Workload(ListPanel):
         self.value = tuple(value)
 
     def _add_row(self, title: str, kinds: tuple[str, ...]) -> widgets.HBox:
-        """Return a row of buttons that add items of the kinds of a group."""
+        """Return a row with a title and, for each of ``kinds``, a button that adds an item of this kind."""
         buttons = []
         for kind in kinds:
             reason = f"add at the nodes that are selected on the map, if any: {title_of(kind)}"
@@ -99,12 +99,12 @@ class Workload(ListPanel):
         return row
 
     @property
-    def surroundings(self) -> Surroundings:
+    def context(self) -> ScenarioContext:
         """The network and the duration of the scenario."""
-        present = Surroundings(tuple(self.nodes), self.network, self.duration_s)
-        if present != self._surroundings:  # the positions of a large network are computed once
-            self._surroundings = present
-        return self._surroundings
+        present = ScenarioContext(tuple(self.nodes), self.network, self.duration_s)
+        if present != self._context:  # the positions of a large network are computed once
+            self._context = present
+        return self._context
 
     @property
     def items(self) -> tuple[Any, ...]:
@@ -138,7 +138,7 @@ class Workload(ListPanel):
             self._lines.show(self._texts(self.value), self.selected)
         self._draw_form()
 
-    def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
+    def _button_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
             ("Duplicate", "add a copy of the item", self._duplicate),
             ("Remove", "remove the item", self._remove),
@@ -156,26 +156,28 @@ class Workload(ListPanel):
         """
         picked = tuple(self.picked)
         items = self._without_movements(picked) if kind == _MOVE else tuple(self.value)
-        self._set_items((*items, new_item(kind, picked, items, self.surroundings)), len(items))
+        self._set_items((*items, new_item(kind, picked, items, self.context)), len(items))
 
     def _without_movements(self, nodes: tuple[int, ...]) -> tuple[Item, ...]:
-        """Return the items, without ``nodes`` in items that move nodes."""
+        """Return the items of the workload, in which ``nodes`` are removed from all movements."""
         items: tuple[Item, ...] = tuple(self.value)
         moves = [index for index, item in enumerate(items) if isinstance(item, Move)]
         return remove_nodes(items, moves, nodes, tuple(self.nodes))
 
     def add_waypoint(self, nodes: Iterable[int], place_m: tuple[float, float], time_s: float | None = None) -> None:
-        """Let nodes move to a place (x, y) in m after their last waypoint, if any.
+        """Let nodes move to a position ``place_m`` (x, y) in m, at the speed in the form.
 
-        The speed is the number in the form. Nodes without waypoints get an item of their own, in which they begin to
-        move at ``time_s``, the present time of the player, or at 0.
+        If an item moves exactly these nodes along waypoints, the position becomes the last waypoint of this item.
+        Otherwise a new item is added, and the nodes are taken out of all other movements.
+
+        time_s: when the nodes begin to move in a new item; 0 if it is None or not within the run.
         """
         nodes = tuple(dict.fromkeys(nodes))
         if not nodes:
             return
         form = self._form_of(_MOVE)
         assert form.along is not None
-        form.along.fit(self.surroundings)
+        form.along.fit(self.context)
         speed_m_s = form.along.speed_m_s
         for index, item in enumerate(self.value):
             if isinstance(item, Move) and isinstance(item.along, Waypoints) and set(item.at) == set(nodes):
@@ -184,17 +186,17 @@ class Workload(ListPanel):
                 return
         items = self._without_movements(nodes)
         begin_s = time_s if time_s is not None and 0 < time_s < self.duration_s else 0.0
-        home = Waypoints(((begin_s, *self.surroundings.mean_position_m(nodes)),))
+        home = Waypoints(((begin_s, *self.context.mean_position_m(nodes)),))
         along = append_waypoint(home, place_m, speed_m_s)
         if len(nodes) > 1 or not begin_s:  # at 0 s each node is at its own place
             along = Waypoints(along.points[1:])
-        item = with_fields(new_item(_MOVE, nodes, items, self.surroundings), along=along)
+        item = with_fields(new_item(_MOVE, nodes, items, self.context), along=along)
         self._set_items((*items, item), len(items))
 
     def take_trace(self, name: str, content: bytes) -> str:
-        """Add the link trace in a CSV file with this name and content, or put it into the selected link trace.
+        """Read a link trace from a CSV file and add it to the workload; a selected link trace is replaced instead.
 
-        Returns "", or the error if the file is not valid.
+        ``name``, ``content``: name and content of the file. Returns "", or the error if the file is not valid.
         """
         try:
             trace = read_trace(name, content)
@@ -209,15 +211,15 @@ class Workload(ListPanel):
         return ""
 
     def move_point(self, index: int, point: int, place_m: tuple[float, float]) -> None:
-        """Move a point of the item at ``index`` to a place (x, y) in m.
+        """Move a waypoint of the movement at ``index``, or the jammer at ``index``, to the position (x, y) in m.
 
-        ``point``: the number of a waypoint; it is ignored for a jammer.
+        ``point``: the number of the waypoint, from 0; it is ignored for a jammer.
         """
         items = with_point_moved(tuple(self.value), index, point, place_m)
         self._set_items(items, index if items != self.value else self.selected)
 
     def erase_point(self, index: int, point: int) -> None:
-        """Remove waypoint number ``point`` of the item at ``index``, or the item if it is a jammer."""
+        """Remove waypoint number ``point``, from 0, of the movement at ``index``, or the jammer at ``index``."""
         self._set_items(without_point(tuple(self.value), index, point), min(index, len(self.value) - 1))
 
     def toggle(self, kind: str, nodes: Iterable[int], time_s: float | None = None) -> None:
@@ -226,8 +228,8 @@ class Workload(ListPanel):
         If all of these nodes have the role already, remove the role from them.
 
         time_s: the present time of the player. A node has the role "outage", "crash" or "partition" only if such an
-            item is in progress at this time. A new item of the workload begins at this time. None: all items count, and
-            a new item begins as one that `add` adds.
+            item is in progress at this time. If the workload gets a new item, it begins at this time. None: all items
+            count, and a new item has the same times as an item that `add` adds.
         """
         nodes = tuple(dict.fromkeys(nodes))
         if not nodes:
@@ -246,9 +248,9 @@ class Workload(ListPanel):
                 item = with_fields(items[index], at=(*item_nodes, *nodes_without_role))
                 self._set_items(replaced(items, index, item), index)
                 return
-        item = new_item(kind, nodes_without_role, items, self.surroundings)
+        item = new_item(kind, nodes_without_role, items, self.context)
         if time_s is not None:
-            item = starting_at(item, time_s, self.duration_s)
+            item = copy_with_start(item, time_s, self.duration_s)
         self._set_items((*items, item), len(items))
 
     def _set_items(self, items: tuple[Item, ...], selected: int) -> None:
@@ -280,9 +282,12 @@ class Workload(ListPanel):
             self._move_button.disabled = not (isinstance(item, Jam) or has_field(item, "at"))
 
     def _at_nodes(self, item: Item, nodes: tuple[int, ...]) -> Item:
-        """Return an item at other nodes: a jammer is placed amid them; other items without nodes are unchanged."""
+        """Return a copy of an item at other nodes.
+
+        A jammer moves to the mean position of the nodes. Any other item that has no nodes is returned unchanged.
+        """
         if isinstance(item, Jam):
-            x_m, y_m = self.surroundings.mean_position_m(nodes)
+            x_m, y_m = self.context.mean_position_m(nodes)
             return with_fields(item, x_m=round(x_m, 2), y_m=round(y_m, 2))
         return with_fields(item, at=nodes) if has_field(item, "at") else item
 
@@ -301,7 +306,7 @@ class Workload(ListPanel):
             return
         item = self.value[self.selected]
         item_form = self._form_of(kind_of(item))
-        item_form.show(item, self.surroundings, self.protocol, self._items_to_compare(item))
+        item_form.show(item, self.context, self.protocol, self._items_to_compare(item))
         self._form_box.children = (item_form,)
 
     def _form_of(self, kind: str) -> ItemForm:
@@ -310,16 +315,17 @@ class Workload(ListPanel):
         return self._forms[kind]
 
     def _find_conflict(self, item: Item) -> str:
-        """Return a sentence about why ``item`` cannot replace the selected item, or ""; it begins with a field's name.
+        """Return why a movement cannot replace the selected item, or "". The sentence begins with the name of a field.
 
-        Two items must not move the same node, and movements need a network whose links follow positions, or a radius.
+        Two items must not move the same node. Movements need a radius, or a network in which positions determine the
+        links. For an item of any other kind, return "".
         """
         if not isinstance(item, Move) or self.network is None:
             return ""
         try:
             workload.check_movements(replaced(self.value, self.selected, item), self.network)
         except WorkbenchError as error:
-            if item.radius_m is None and self.surroundings.lacks_link_rule:
+            if item.radius_m is None and self.context.lacks_link_rule:
                 return "radius_m is missing; the positions in this network do not determine its links"
             return f"{'radius_m' if 'radius_m' in str(error) else 'at'}: {error}"
         return ""

@@ -1,7 +1,7 @@
 """The fields of each kind of workload items, with units, ranges of sliders, and the reasons that tooltips show.
 
-The names of fields and their order of preference are in one table. A field that the table lacks gets its unit from the
-end of its name, so an item of any kind has a form.
+The table `REASONS` lists the fields of each kind in the order in which a form shows them. Fields that the table lacks
+follow, so an item of any kind has a form. The unit of a field follows from the end of its name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import MISSING, fields
 from typing import Any, NamedTuple
 
 from workbench.sim.workload import KINDS
-from workbench.widgets.workload.surroundings import Surroundings
+from workbench.widgets.workload.scenario_context import ScenarioContext
 
 _UNITS = {"_m_s": "m/s", "_rad": "rad", "_s": "s", "_m": "m", "_pdr": "share"}
 _END_OF_RUN = "; empty: to the end of the run"
@@ -82,7 +82,7 @@ _LATE = ("stop_s", "expires_s", "width_m", "height_m")
 class ItemField(NamedTuple):
     """A field of a workload item, or a parameter of a mobility model, as its form shows it.
 
-    default  value of a field that is left out; MISSING if it cannot be left out
+    default  value of a field that is left out; `dataclasses.MISSING` if the field cannot be left out
     unit     unit, such as "s", or ""
     reason   text of the tooltip
     """
@@ -114,7 +114,7 @@ class ItemField(NamedTuple):
 
     @property
     def placeholder(self) -> str:
-        """A word that an empty field shows: what a value that is left out means, such as "never"."""
+        """A word that is shown in an empty field and states what "empty" means, such as "never"; "" for no word."""
         meaning = self.reason.partition("empty: ")[2]
         if "end of the run" in meaning:
             return "end"
@@ -122,37 +122,43 @@ class ItemField(NamedTuple):
 
     @property
     def is_late_if_empty(self) -> bool:
-        """True if an empty field means the end of the run or the whole network, not the lowest value."""
+        """True if the slider of an empty field is at its upper end, not at its lower end.
+
+        For example, an empty ``stop_s`` means the end of the run.
+        """
         return self.name in _LATE
 
-    def usual_range(self, around: Surroundings) -> tuple[float, float]:
+    def usual_range(self, context: ScenarioContext) -> tuple[float, float]:
         """Return the range of the slider as (lowest value, highest value)."""
-        x0, y0, x1, y1 = around.box_m
+        x0, y0, x1, y1 = context.box_m
         for pattern, limits in _RANGES.items():
             if re.search(pattern, self.name):
-                low, high = limits(around, (x0, y0, x1, y1))
+                low, high = limits(context, (x0, y0, x1, y1))
                 return (low, high) if high > low else (low, low + 1.0)
         return 0.0, 10.0
 
 
-_Range = Callable[[Surroundings, tuple[float, float, float, float]], tuple[float, float]]
+_Range = Callable[[ScenarioContext, tuple[float, float, float, float]], tuple[float, float]]
 _RANGES: dict[str, _Range] = {
-    r"^(x_m)$": lambda around, box: (box[0], box[2]),
-    r"^(y_m)$": lambda around, box: (box[1], box[3]),
-    r"pdr$|^memory$": lambda around, box: (0.0, 1.0),
-    r"_rad$": lambda around, box: (0.0, 3.0),
-    r"_m_s$": lambda around, box: (0.1, 10.0),
-    r"^radius_m$": lambda around, box: (0.0, around.extent_m / 2),
-    r"_m$": lambda around, box: (0.1, around.extent_m),
-    r"^step_s$": lambda around, box: (0.1, 5.0),
-    r"^(start|stop|expires)_s$": lambda around, box: (0.0, around.duration_s),
-    r"_s$": lambda around, box: (0.1, max(1.0, around.duration_s / 3)),
-    r"^seed$": lambda around, box: (0, 100),
+    r"^(x_m)$": lambda context, box: (box[0], box[2]),
+    r"^(y_m)$": lambda context, box: (box[1], box[3]),
+    r"pdr$|^memory$": lambda context, box: (0.0, 1.0),
+    r"_rad$": lambda context, box: (0.0, 3.0),
+    r"_m_s$": lambda context, box: (0.1, 10.0),
+    r"^radius_m$": lambda context, box: (0.0, context.extent_m / 2),
+    r"_m$": lambda context, box: (0.1, context.extent_m),
+    r"^step_s$": lambda context, box: (0.1, 5.0),
+    r"^(start|stop|expires)_s$": lambda context, box: (0.0, context.duration_s),
+    r"_s$": lambda context, box: (0.1, max(1.0, context.duration_s / 3)),
+    r"^seed$": lambda context, box: (0, 100),
 }
 
 
 def fields_of_kind(kind: str) -> tuple[ItemField, ...]:
-    """Return the fields of a kind of items without those that have controls of their own, in the form's order."""
+    """Return the fields of a kind of items, in the order in which a form shows them.
+
+    Fields that have controls of their own (`SPECIAL`) are left out.
+    """
     reasons = REASONS.get(kind, {})
     all_fields = {field.name: field.default for field in fields(KINDS[kind]) if field.name not in SPECIAL}
     ordered_names = [*(name for name in reasons if name in all_fields), *(n for n in all_fields if n not in reasons)]
@@ -179,7 +185,7 @@ _DOCSTRING_ROW = re.compile(r"^ +(\w+) {1,}(\S+) {1,}(?:(s|m|m/s|rad) +)?(\S.*)$
 
 
 def fields_of_model(model: type) -> tuple[ItemField, ...]:
-    """Return the parameters of a mobility model, with the meanings in the table of its docstring."""
+    """Return the parameters of a mobility model as fields; the reasons are from the table in the model's docstring."""
     meanings = {row[1]: row[4] for row in _DOCSTRING_ROW.finditer(model.__doc__ or "")}
     return tuple(
         _make_field(field.name, None if field.default is MISSING else field.default, meanings.get(field.name, ""))

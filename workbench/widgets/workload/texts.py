@@ -66,7 +66,7 @@ def interval_text(start_s: float, stop_s: float | None) -> str:
 
 
 def movement_text(along: Any) -> str:
-    """Return a phrase about a mobility model, such as "along 2 waypoints, to 40 s"."""
+    """Return a phrase about a mobility model, such as "along 2 waypoints, until 40 s"."""
     if isinstance(along, Waypoints):
         count = len(along.points)
         return f"along {count:,} waypoint{'s' if count != 1 else ''}, until {along.points[-1][0]:.6g} s"
@@ -98,8 +98,8 @@ def nodes_phrase(item: Item) -> str:
 
 def _verb_form(verb: str, item: Item) -> str:
     """Return the verb in the singular or plural, as the number of the item's nodes requires: "publishes", "publish"."""
-    is_one = item.at == ALL or len(item.at) == 1
-    return f"{verb}{'es' if verb.endswith('sh') else 's'}" if is_one else verb
+    is_singular = item.at == ALL or len(item.at) == 1
+    return f"{verb}{'es' if verb.endswith('sh') else 's'}" if is_singular else verb
 
 
 def content_text(item: Any) -> str:
@@ -117,7 +117,7 @@ def readings_text(readings: Readings) -> str:
 def comparison_text(item: Any) -> str:
     """Return the text of the attributes by which an item is matched with other items.
 
-    A publication of a sensor field is represented by the field's mean value, and measured readings by the first one.
+    A sensor field is represented by its mean value, measured readings by the first reading.
     """
     if isinstance(item.what, Readings):
         return item.what.attributes(0, 0.0, 0.0, 0.0)

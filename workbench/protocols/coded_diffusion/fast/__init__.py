@@ -6,6 +6,11 @@ vectors determine them. It also omits cases that do not occur in a simulated run
 packets of an event that differ in generation size, field or length.
 
 `state` defines the memory of nodes; `algebra` computes encoding vectors.
+
+Parameters of many functions
+    core, state   the engine's arrays (`workbench.sim.fast.layout.Core`), and the arrays of this protocol
+    i             index of the node that acts
+    now           current time (µs)
 """
 
 from __future__ import annotations
@@ -30,7 +35,10 @@ _MOST_HOPS = wire.U16 - 1
 
 @compiled
 def has_room(core, state):
-    """Return whether ``state.generations`` has enough free elements for all nodes that may hear the next frame."""
+    """Return whether ``state.generations`` has a free row for each node that may hear the next frame.
+
+    A node that hears the first frame of an event needs a row for the event's generation.
+    """
     return state.numbers[Number.FREE_GENERATIONS] >= state.most_new
 
 
@@ -39,9 +47,9 @@ def has_room(core, state):
 
 @compiled
 def _note_heard(state, i, event, now):
-    """Record that node ``i`` hears or sends a frame of an event at the time ``now``.
+    """Record ``now`` as the last time at which node ``i`` heard or sent a frame of an event.
 
-    ``event``: the event's index in the order of publishing.
+    ``event``: the event's number (0, 1, ...) in the order of publishing.
     """
     pair, node = state.pairs[event, i], state.nodes[i]
     pair.heard_us = now
@@ -54,10 +62,10 @@ def _note_heard(state, i, event, now):
 
 @hot
 def _is_finished(core, state, i, origin, event, now):
-    """Return whether node ``i`` needs no more packets of an event, because it published or decoded the event.
+    """Return whether node ``i`` needs no more packets of an event, because it published, received or decoded it.
 
-    A decoded event is forgotten, and counts as new, if no frame of it was received or sent for a long time
-    (`rules.is_quiet`).
+    If the result is True, ``now`` becomes the time of the event's last frame. If the event's last frame was long ago
+    (`rules.is_quiet`), the node forgets the event, so that the event counts as new, and the result is False.
     """
     if origin == core.addresses[i]:
         return True
@@ -81,20 +89,21 @@ def _is_full(state, i, matrices):
 
 
 @compiled
-def _has_room_for_event(core, state, i, matrices, now):
-    """Return whether node ``i`` has memory for another event and ``matrices`` (0 or 1) more decoding matrices.
+def _make_room_for_event(core, state, i, matrices, now):
+    """Make room for an event and for ``matrices`` (0 or 1) decoding matrices; return whether there is room now.
 
-    If the memory is full, first forget events of which no frame was received or sent for a long time.
+    If no decoding matrix is free, node ``i`` forgets the oldest event that it stores only to answer requests. If that
+    is not enough, it also forgets all events of which it has neither received nor sent a frame for a long time.
     """
     if matrices:
-        _make_room(core, state, i)
+        _forget_answering_event(core, state, i)
     if _is_full(state, i, matrices) and now >= state.nodes[i].next_search_us:
         _forget_quiet_events(core, state, i, now)
     return not _is_full(state, i, matrices)
 
 
 @compiled
-def _make_room(core, state, i):
+def _forget_answering_event(core, state, i):
     """Forget node ``i``'s oldest event that is stored only to answer requests, if no decoding matrix is free."""
     node = state.nodes[i]
     if node.generations.count < state.max_events:
@@ -187,7 +196,7 @@ def _begin_generation(state, i, event):
 
 @compiled
 def _forget(core, state, i, event):
-    """Free node ``i``'s generation (decoding state) of an event, if it has one."""
+    """Remove node ``i``'s generation (decoding state) of an event, if it has one, and plan the next wake-up."""
     generation = state.pairs[event, i].generation
     if generation != NO_GENERATION:
         state.pairs[event, i].generation = NO_GENERATION
@@ -245,7 +254,7 @@ def _allow_request(core, state, i, generation, now):
 
 @compiled
 def _plan_forgetting(core, state, i, generation, now):
-    """Set the time at which node ``i`` forgets a decoded event.
+    """Set the time at which node ``i`` forgets a decoded event, and plan the answer to earlier requests for it.
 
     If nodes send requests, the node forgets the event after the time in which neighbors may request packets. Otherwise
     the node forgets the event when its send timer for the event fires, or at once if that timer is not set.
@@ -264,10 +273,7 @@ def _plan_forgetting(core, state, i, generation, now):
 
 @compiled
 def _make_packet(core, state, event):
-    """Create a coded packet of an event and return its index in ``core.messages``.
-
-    The caller sets the packet's encoding vector.
-    """
+    """Create a coded packet of an event, without its encoding vector; return its index in ``core.messages``."""
     event_record = state.events[event]
     size_B, airtime_us = state.sizes_B[event_record.content], state.airtimes_us[event_record.content]
     message = twin.take_message(
@@ -299,7 +305,7 @@ def _report_forwarded(core, state, i, peer, event, count, now):
 
 @compiled
 def _send_combinations(core, state, i, generation, count, now):
-    """Broadcast ``count`` random combinations of the rows of a generation's decoding matrix."""
+    """Broadcast ``count`` coded packets: random combinations of the rows of a generation's decoding matrix."""
     generation_record = state.generations[generation]
     for _ in range(count):
         message = _make_packet(core, state, generation_record.event)
@@ -315,13 +321,13 @@ def _receive_event(core, state, i, sender, message, event, now):
     if _is_finished(core, state, i, core.messages[message].origin, event, now):
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    if state.pairs[event, i].generation == NO_GENERATION and not _has_room_for_event(core, state, i, 0, now):
+    if state.pairs[event, i].generation == NO_GENERATION and not _make_room_for_event(core, state, i, 0, now):
         twin.drop(core, now, i, peer, message, Reason.FULL)
         return
     _forget(core, state, i, event)
     _note_heard(state, i, event, now)
     twin.hold_pair(core, state.pairs, i, peer, message, event, 1, now)
-    _make_room(core, state, i)
+    _forget_answering_event(core, state, i)
     is_stored = state.keep_us and state.nodes[i].generations.count < state.max_events
     generation = _begin_generation(state, i, event)
     fill(state, generation)
@@ -345,7 +351,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
         return
     generation = state.pairs[event, i].generation
     if generation == NO_GENERATION:
-        if not _has_room_for_event(core, state, i, 1, now):
+        if not _make_room_for_event(core, state, i, 1, now):
             twin.drop(core, now, i, peer, message, Reason.FULL)
             return
         generation = _begin_generation(state, i, event)
@@ -416,7 +422,8 @@ def publish(core, state, i, content, number, now):
 def receive(core, state, i, sender, message, hops_or_rank, broadcast, now):
     """Process a frame that node ``i`` receives from node ``sender``: an event, a coded packet or a request.
 
-    ``hops_or_rank``: the hops of a coded packet, or the rank in a request.
+    ``message``: row of the frame's message in ``core.messages``; ``hops_or_rank``: the hops of a coded packet, or the
+    rank of the requesting node's matrix in a request. ``broadcast`` has no effect.
     """
     event = state.events_of[message]
     message_name = core.messages[message].name
@@ -445,9 +452,9 @@ def _send_planned(core, state, i, generation, now):
 
 @compiled
 def _send_request(core, state, i, generation, now):
-    """Request more packets for a generation that is incomplete, if ``max_requests`` allows another request.
+    """Request more packets for an incomplete generation, unless ``max_requests`` requests have already been sent.
 
-    The first request goes to the sender of the last innovative packet, later ones go to all neighbors.
+    The first request after an innovative packet goes to the sender of this packet, later ones go to all neighbors.
     """
     generation_record = state.generations[generation]
     if generation_record.requests == state.max_requests:
@@ -486,7 +493,7 @@ def wake(core, state, i, now):
     generation = state.nodes[i].generations.first
     while generation != NONE:
         generation_record = state.generations[generation]
-        following = generation_record.next
+        next_generation = generation_record.next
         if generation_record.send_us != NONE and generation_record.send_us <= now:
             _send_planned(core, state, i, generation, now)
         is_complete = generation_record.rank == state.generation_size
@@ -499,5 +506,5 @@ def wake(core, state, i, now):
             _forget(core, state, i, generation_record.event)
         elif not is_complete and generation_record.due_us != NONE and generation_record.due_us <= now:
             _send_request(core, state, i, generation, now)
-        generation = following
+        generation = next_generation
     _plan_wake(core, state, i)

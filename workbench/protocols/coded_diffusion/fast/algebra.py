@@ -3,8 +3,8 @@
 Theory of operation
     The algorithms are those of `workbench.coding.rlnc`, for encoding vectors only. Matrix ``matrices[g]`` of generation
     g is in reduced row echelon form, and a row is stored at the index of its pivot: row p exists if
-    ``matrices[g][p][p]`` is 1. The reduced form of
-    a row space is unique, so the matrix does not depend on the order of the computations.
+    ``matrices[g][p][p]`` is 1. The reduced form of a row space is unique, so the matrix does not depend on the order of
+    the computations.
 
     All fields use the same code. A product is a power of a generator of the field, whose exponent is the sum of two
     logarithms. Sums are exclusive ors (``modulus`` 0) or sums of integers modulo a prime.
@@ -69,7 +69,7 @@ def _sum(state, a, b):
 
 @compiled
 def _product(state, logarithm, symbol):
-    """Return the product of ``symbol`` and the symbol whose logarithm is ``logarithm``."""
+    """Return the product of ``symbol`` and the symbol whose logarithm is ``logarithm``, in the state's field."""
     return np.int64(state.powers[logarithm + state.logarithms[symbol]]) if symbol else np.int64(0)
 
 
@@ -78,9 +78,9 @@ def _product(state, logarithm, symbol):
 
 @compiled
 def draw_coefficients(core, state, i, count):
-    """Draw ``state.coefficients[:count]``, not all zero, from node ``i``'s random stream.
+    """Draw ``count`` coefficients, not all zero, from node ``i``'s random stream into ``state.coefficients``.
 
-    The result is that of `rlnc.draw_coefficients`.
+    They are equal to those that `rlnc.draw_coefficients` draws.
     """
     coefficients = state.coefficients
     any_is_set = False
@@ -104,7 +104,7 @@ def draw_coefficients(core, state, i, count):
 
 @compiled
 def insert(state, generation, message):
-    """Insert a message's encoding vector into the decoding matrix of a generation, if it is linearly independent.
+    """Insert a message's encoding vector into a generation's decoding matrix, if it is independent of the rows.
 
     Returns the pivot column of the new row, or NONE if the vector depends on the rows of the matrix.
     """

@@ -155,7 +155,7 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def coded_sizes_B(setup: Setup) -> np.ndarray:
-    """Return the size of a coded packet's frame (bytes) for each element of the workload's ``contents``."""
+    """Return an array with the size in bytes of a coded packet's frame for each of the workload's ``contents``."""
     overhead_B = size_B(setup.protocol, ()) - len(event_bytes(()))
     lengths_B, inverse = np.unique(setup.work.contents["size_B"] - overhead_B, return_inverse=True)
     generation_size, field_order = setup.protocol.generation_size, setup.protocol.field
@@ -182,15 +182,19 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def sends(protocol: Any) -> np.ndarray:
-    """Return an array: element n is the number of packets to send after n innovative packets, n <= generation size."""
+    """Return an array whose element n is the number of packets that a node sends after n innovative packets.
+
+    n goes from 0 to the generation size.
+    """
     packet_counts = range(protocol.generation_size + 1)
     return np.array([packets_to_send(protocol.forwarding_factor, count) for count in packet_counts], np.int32)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds on the numbers of trace rows, frames and messages that one call of a node adds.
+    """Return a `Needs` for each of three kinds of calls of a node: upper bounds on what one such call adds.
 
-    The three `Needs` apply to a call for a received broadcast, for a received unicast frame, and for any other event.
+    The kinds are the reception of a broadcast, the reception of a unicast frame, and any other call. A `Needs` bounds
+    the trace rows, the frames and the messages.
     """
     protocol, _, workload, _ = setup
     deliveries = workload.most_subscriptions * workload.most_samples
@@ -253,8 +257,5 @@ def with_more_room(state: Any) -> Any:
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return ``number`` as text, for the column ``detail`` of a trace row.
-
-    The number is a pivot column, or a count of packets that are sent.
-    """
+    """Return ``number`` (a pivot column, or a count of sent packets) as text for a trace's column ``detail``."""
     return str(number)

@@ -38,11 +38,11 @@ def decoding_maps(
     columns: int = 4,
     width: int = WIDTH,
 ) -> Drawing:
-    """Draw the network colored by rank at several times of the run, side by side.
+    """Draw maps of the network at several times of the run, side by side, with nodes colored by rank.
 
-    ``times_s``: the times; None: eight, from the event's publication until the last node held it. ``event``: its
-    (origin, sequence); None: the first event of the run. ``columns``: most maps in a row. Raises ParameterError if the
-    run has no such event.
+    ``times_s``: the times; None: eight times, from the event's publication to the time when the last node began to hold
+    it. ``event``: its (origin, sequence); None: the first event of the run. ``columns``: the largest number of maps in
+    a row. ``width``: in pixels. Raises ParameterError if the run has no such event.
     """
     spread, plan = progress(run.trace, event), lay_out_scenario(run.scenario)
     if times_s is None:
@@ -86,8 +86,8 @@ def _draw_map(
             )
 
 
-def _node_colour(node: int, spread: Progress, ranks: Mapping[int, Any], held: set[int]) -> str:
-    if node in held:
+def _node_colour(node: int, spread: Progress, ranks: Mapping[int, Any], holders: set[int]) -> str:
+    if node in holders:
         return palette.HOLDS
     return palette.rank_colour(ranks[node].value / spread.generation_size) if node in ranks else palette.NODE
 
@@ -116,7 +116,8 @@ def coverage_chart(
 
     ``runs``: name -> a run, or a list of runs (seeds), drawn as their mean with its 95 % confidence band. ``event``:
     its (origin, sequence); None: the first event of each run. ``until_s``: largest age on the axis; None: the largest
-    age at which a node first held the event. Raises ParameterError for a run without such an event.
+    age at which a node first held the event. ``width``: in pixels. Raises ParameterError for a run without such an
+    event.
     """
     from workbench.sweeps.means import share_interval
 

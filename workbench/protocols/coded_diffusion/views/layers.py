@@ -35,9 +35,10 @@ _FROM = ("last from", "peer", "node")
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return the decoding layer, the curves of holders of the newest event, and the curves of received coded packets.
+    """Return the layers and curves that the animated view of a run can draw.
 
-    Returns [] if the run has no coded packets.
+    These are the layer of nodes shaded by rank, curves of the share of nodes that hold the newest event, and curves of
+    received coded packets. Returns [] if the run has no innovative packets.
     """
     decoding = decoding_layers(recorded)
     if not decoding:
@@ -47,9 +48,10 @@ def layers(recorded: Recorded) -> list[Part]:
 
 
 def decoding_layers(recorded: Recorded) -> list[Layer]:
-    """Return a list of one layer, which shades nodes by their ranks for events that they do not hold yet.
+    """Return a list of one layer, which shades nodes by their ranks for an origin's newest event until they hold it.
 
-    Returns [] if the run has no coded packets.
+    Ranks for older events of the same origin are shown only in the inspector, the table of a selected node. Returns []
+    if the run has no innovative packets.
     """
     columns = recorded.columns
     rows, until_us, follows, generation_sizes = lasting(columns)
@@ -81,10 +83,10 @@ def decoding_layers(recorded: Recorded) -> list[Layer]:
 
 
 def _with_mean_rank(reach: Curves, recorded: Recorded, decoding: Layer) -> Curves:
-    """Return the curves ``reach`` with a line added: the mean rank of all nodes but the sinks, in percent.
+    """Return the curves ``reach`` with a further line: the mean rank of all nodes but the sinks, in percent.
 
-    100 % is the generation size. A node that holds the event counts as 100 %. ``reach``: the share of nodes that hold
-    the newest event, over time; ``decoding``: the layer of ranks.
+    A rank is given in percent of the generation size; a node that holds the event counts as 100 %. ``reach``: the share
+    of nodes that hold the newest event, over time; ``decoding``: the layer of `decoding_layers`.
     """
     sinks = np.unique(recorded.columns["node"][recorded.columns.where(event="subscribed")])
     rank_table = decoding.table

@@ -32,7 +32,7 @@ class HostileNode(CodedDiffusionNode):
 
 
 class PollutedDiffusion(CodedDiffusion):
-    """Coded diffusion in which the node at the address ``hostile`` sends noise.
+    """Coded diffusion in which the node at the address ``hostile`` sends packets with random information vectors.
 
     All other settings are those of `CodedDiffusion`.
     """
@@ -48,8 +48,8 @@ class PollutedDiffusion(CodedDiffusion):
         return kind(address, self, random)
 
     def named_nodes(self) -> dict[str, tuple[int, ...]]:
-        """Return {"hostile": (the hostile node's address,)}.
+        """Return {"hostile": (address of the hostile node,)}.
 
-        A scenario raises an error if its network lacks that node.
+        A scenario raises an error if its network lacks this node.
         """
         return {"hostile": (self.hostile,)}

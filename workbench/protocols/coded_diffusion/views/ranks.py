@@ -50,7 +50,10 @@ class Lasting(NamedTuple):
 
 
 def lasting(columns: Columns) -> Lasting:
-    """Return, from a trace, the packets that raised the rank of a decoding matrix, and when each rank ended."""
+    """Return the innovative packets in a trace: those that raised the rank of a decoding matrix.
+
+    The result also contains the time at which each rank ended.
+    """
     end_rows = columns.where(event="dropped", detail=("expired", "corrupt"))
     matrix_rows = columns.where(event=("generation_begun", "innovative", "held"))
     # A stable sort of ascending pieces merges them.
@@ -78,9 +81,9 @@ def pivots(
 ) -> tuple[np.ndarray, list[str]]:
     """Return (codes, texts): ``texts[codes[i]]`` lists the pivot columns after innovative packet i, such as "0 3 4".
 
-    The pivot columns are those of the node's decoding matrix. ``rows`` and ``follows``: see `Lasting`. ``most_cells``
-    limits the number of packets times the number of matrix columns, ``most_words`` the number of texts. Beyond a limit,
-    texts is [] and all codes are -1.
+    The pivot columns are those of the node's decoding matrix. ``rows`` and ``follows``: see `Lasting`. ``most_cells``:
+    the largest number of packets times matrix columns; ``most_words``: the largest number of texts. Beyond either
+    limit, texts is [] and all codes are -1.
     """
     pivot = columns_of_pivots(columns, rows)
     column_count = int(pivot.max(initial=0)) + 1
@@ -102,7 +105,10 @@ def pivots(
 
 
 def columns_of_pivots(columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """Return, for each innovative packet, the pivot column of the row that it added to the matrix."""
+    """Return an array with the pivot column of the matrix row that each innovative packet added.
+
+    ``rows``: the numbers of the trace rows "innovative".
+    """
     text_codes, column_texts = columns.coded("detail", rows)
     return np.array([int(column_text) for column_text in column_texts], np.int64)[text_codes]
 
@@ -128,7 +134,10 @@ class Rank(NamedTuple):
 
 
 def ranks(columns: Columns) -> list[Rank]:
-    """Return the ranks that nodes had for events, sorted by the time at which a rank began."""
+    """Return a list of the ranks that nodes' decoding matrices had for events, sorted by the time when they began.
+
+    Ranks that lasted 0 µs are omitted.
+    """
     rows, until_us, follows, _ = lasting(columns)
     if not len(rows):
         return []
@@ -159,7 +168,7 @@ class Progress:
     ranks: tuple[Rank, ...]
 
     def at(self, time_us: int) -> dict[int, Rank]:
-        """Return {node: its `Rank` at ``time_us``} for nodes that have innovative packets, but not yet the event."""
+        """Return {node: its `Rank` at ``time_us``} for nodes with innovative packets, but without the event."""
         return {rank.node: rank for rank in self.ranks if rank.from_us <= time_us < rank.until_us}
 
     def holders(self, time_us: int) -> set[int]:
@@ -170,9 +179,9 @@ class Progress:
         return {node for node, since_us in self.held_us.items() if since_us <= time_us}
 
     def coverage(self, nodes: int, ages_s: Sequence[float]) -> np.ndarray:
-        """Return the share of a run's nodes that hold the event, for each of its ages in ``ages_s``, as an array.
+        """Return an array with the share (0 to 1) of a run's nodes that hold the event at each of the ages ``ages_s``.
 
-        ``nodes``: number of nodes in the run. ``ages_s``: times since the event was published, in seconds.
+        ``nodes``: the number of nodes in the run; ``ages_s``: times since the event was published, in seconds.
         """
         times_us = self.made_us + np.asarray(ages_s, dtype=float) * 1e6
         sorted_times_us = np.sort(np.array(list(self.held_us.values()), dtype=np.int64))

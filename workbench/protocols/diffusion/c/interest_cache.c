@@ -77,7 +77,7 @@ bool has_newer_round(const struct interest_entry *entry, uint16_t sink, uint8_t 
 {
     for (size_t i = 0; i < entry->gradient_count; i++) {
         const struct gradient *one = &entry->gradients[i];
-        if (one->sink == sink && one->has_sequence && is_stale(round, one->round))
+        if (one->sink == sink && one->has_sequence && is_older_round(round, one->round))
             return true;
     }
     return false;

@@ -130,7 +130,7 @@ void flood_interests(struct diffusion *node, int64_t now)
 
 static void broadcast_interest(const struct diffusion *node, const struct interest *interest)
 {
-    uint8_t header[1 + INTEREST_HEADER_B];
+    uint8_t header[INTEREST_BODY_AT];
     interest_encode(interest, header);
     struct frame frame = {header, sizeof header, interest->attributes.bytes, interest->attributes.size};
     node->driver->send(node->driver->context, BROADCAST, &frame);
@@ -541,7 +541,7 @@ void receive_interest(struct diffusion *node, struct interest *interest, int64_t
         receive_known(node, interest, now);
         return;
     }
-    if (known != NOBODY && is_stale(interest->round, (uint8_t)known)) {
+    if (known != NOBODY && is_older_round(interest->round, (uint8_t)known)) {
         drop_interest(node, interest, "interest", DIFFUSION_STALE);
         return;
     }

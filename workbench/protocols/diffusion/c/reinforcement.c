@@ -66,7 +66,7 @@ static uint8_t send_along(struct diffusion *node, const struct interest *reinfor
     struct interest next = *reinforcement;
     next.previous_hop = node->address;
     next.ttl--;
-    uint8_t header[1 + INTEREST_HEADER_B];
+    uint8_t header[INTEREST_BODY_AT];
     interest_encode(&next, header);
     struct frame frame = {header, sizeof header, next.attributes.bytes, next.attributes.size};
     for (size_t i = 0; i < paths->count; i++) {

@@ -15,7 +15,7 @@ static inline uint8_t next_round(uint8_t round)
 }
 
 /* Return whether a round is older than the known one, by the shorter distance modulo 256 (A15). */
-static inline bool is_stale(uint8_t round, uint8_t known)
+static inline bool is_older_round(uint8_t round, uint8_t known)
 {
     return (uint8_t)(round - known) >= 128;
 }

@@ -3,9 +3,11 @@
 #define WIRE_H
 
 #include "attributes.h"
+#include "frames.h"
 
-/* Sizes without the byte of the packet type. A list of sinks follows the header of data: count, then two bytes each. */
-enum { INTEREST_HEADER_B = 13, DATA_HEADER_B = 10, OTHERS_AT = 1 + DATA_HEADER_B + 1, OTHER_B = 2 };
+/* Sizes without the byte of the type. A list of sinks follows the header of data: count, then two bytes each. */
+enum { INTEREST_HEADER_B = INTEREST_BODY_AT - 1, DATA_HEADER_B = DATA_BODY_AT - 1 };
+enum { OTHERS_AT = DATA_BODY_AT + 1, OTHER_B = 2 };
 
 /* A ttl may exceed its byte by one: a node lowers the ttl of its own messages, too, before it sends them. */
 struct interest {
@@ -34,7 +36,7 @@ bool interest_decode(const uint8_t *frame, size_t size, struct interest *interes
 bool data_decode(const uint8_t *frame, size_t size, struct data *data);
 
 /* Write the bytes before the attributes, including the packet type. */
-void interest_encode(const struct interest *interest, uint8_t header[1 + INTEREST_HEADER_B]);
+void interest_encode(const struct interest *interest, uint8_t header[INTEREST_BODY_AT]);
 
 /* Write the bytes before the attributes of data that a node forwards, with its address and a lower ttl; return their
  * size. The caller has written the list of `other_count` sinks at `header + OTHERS_AT`. */

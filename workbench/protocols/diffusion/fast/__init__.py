@@ -5,7 +5,7 @@ The node's methods are functions in the modules `interests`, `cache`, `data`, `c
 them from a scenario.
 
 Parameters of many functions
-    core, state   the engine's arrays and the arrays of this protocol
+    core, state   the engine's arrays (`workbench.sim.fast.layout.Core`), and the arrays of this protocol
     i             index of the node; neighbors, sinks and sources are node indices, too, not addresses
     message       index of a message in flight, in ``core.messages``
     list_id       id of an attribute list, its index in ``state.lists``
@@ -54,7 +54,7 @@ COUNTS_HOLDERS = False
 
 @compiled
 def has_room(core, state):
-    """Return whether each pool (growing array of ``state``) has enough free entries for any single event."""
+    """Return whether each pool (growing array of ``state``) has room for one more simulation event of any kind."""
     pool_numbers, pool_needs = state.numbers, state.pool_needs
     return (
         pool_numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] <= len(state.lists)
@@ -76,7 +76,7 @@ def link_quality(core, state, i, neighbor, inbound, outbound, now):
     if is_black == was_black:
         return
     if is_black and state.black_counts[i] >= state.max_black:
-        _drop_neighbor(core, now, i, neighbor)
+        _report_full_black_list(core, now, i, neighbor)
         return
     if core.is_recorded[Event.BLACKLISTED]:
         peer = core.addresses[neighbor]
@@ -92,8 +92,8 @@ def link_quality(core, state, i, neighbor, inbound, outbound, now):
 
 
 @compiled
-def _drop_neighbor(core, now, i, neighbor):
-    """Report that a neighbor was not put on the black list of node ``i``, because the list is full."""
+def _report_full_black_list(core, now, i, neighbor):
+    """Report that node ``i`` could not put a neighbor on its black list, because the list is full."""
     if core.traces:
         peer = core.addresses[neighbor]
         twin.add_row(core, now, i, twin.Event.DROPPED, peer, 0, NONE, 0, 0, 0, Reason.FULL)
@@ -148,7 +148,10 @@ def receive(core, state, i, sender, message, ttl, broadcast, now):
 
 @compiled
 def sent(core, state, i, receiver, message, ttl, ok, now):
-    """Plan to send a data message again if neighbor ``receiver`` did not acknowledge it (``ok`` false)."""
+    """Plan to send a data message again if neighbor ``receiver`` did not acknowledge it.
+
+    ``ok``: whether the radio received an acknowledgement.
+    """
     if not ok:
         plan_to_send_again(core, state, i, receiver, message, ttl, now)
 

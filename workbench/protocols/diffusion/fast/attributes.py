@@ -210,9 +210,9 @@ def _sorts_before(rows, a, b):
 
 @compiled
 def is_within(state, inner, outer):
-    """Return whether the constraints of an attribute list ``inner`` lie within those of a list ``outer`` (both ids).
+    """Return whether the constraints of the list ``inner`` are at least as strict as those of the list ``outer``.
 
-    The rule is that of `attributes.is_within`.
+    ``inner``, ``outer``: ids of attribute lists. The rule is that of `attributes.is_within`.
     """
     inner_list, outer_list = state.lists[inner], state.lists[outer]
     return _is_within_rows(state, inner_list.first, inner_list.last, outer_list.first, outer_list.last)
@@ -339,9 +339,9 @@ def interval_us(state, list_id):
 
 @compiled
 def covers(state, outer, inner):
-    """Return whether an interest requests all data that another interest requests, by the rule of `attributes.covers`.
+    """Return whether the interest ``outer`` requests all data that the interest ``inner`` requests.
 
-    ``outer``, ``inner``: ids of their attribute lists.
+    The rule is that of `attributes.covers`. ``outer``, ``inner``: ids of the interests' attribute lists.
     """
     if interval_us(state, outer):
         return False
@@ -409,7 +409,10 @@ def may_be_aggregated(state, list_id):
 
 @compiled
 def slice_list(state, list_id, first, last):
-    """Return the id of an attribute list with only the rows first:last of the list ``list_id``; add it if needed."""
+    """Return the id of a list with the rows first:last of ``state.attributes``, which belong to the list ``list_id``.
+
+    If no known list has this content, a new list is added.
+    """
     attribute_list = state.lists[list_id]
     if first == attribute_list.first and last == attribute_list.last:
         return list_id

@@ -1,4 +1,4 @@
-"""Interest caches in the fast engine: entries, gradients and reports of changes, as in `diffusion.interest_cache`.
+"""Interest caches in the fast engine, as in `diffusion.interest_cache`: entries, gradients, events that report changes.
 
 ``entry`` is the index of an entry in ``state.entries``; its gradients are ``state.gradients[entry]``.
 """
@@ -9,7 +9,7 @@ from workbench.protocols.diffusion.fast.attributes import constraints_of
 from workbench.protocols.diffusion.fast.memory import Event, Message, Number, Reason
 from workbench.protocols.diffusion.fast.paces import remove_paces
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients
-from workbench.protocols.diffusion.rules import FOREVER_US, gradient_to_replace, is_path_of_round, is_stale
+from workbench.protocols.diffusion.rules import FOREVER_US, gradient_to_replace, is_older_round, is_path_of_round
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
@@ -61,7 +61,10 @@ def new_entry(core, state, now, i, list_id, sink, sequence):
 
 @compiled
 def remove_entry(state, i, index):
-    """Remove the entry ``state.order[i, index]`` from node ``i``'s cache, and the stored INTERVALs of its sinks."""
+    """Remove the entry ``state.order[i, index]`` from node ``i``'s interest cache.
+
+    Also remove the INTERVALs that the node has stored for sinks of this entry.
+    """
     remove_paces(state, i, state.order[i, index])
     state.entries[state.order[i, index]].is_used = 0
     state.nodes[i].entries -= 1
@@ -71,16 +74,16 @@ def remove_entry(state, i, index):
 
 @compiled
 def remove_gradients(core, state, now, i, entry, selection, sink, bound, round_, reason):
-    """Remove the gradients of a cache entry that ``selection`` selects, report them, and return how many were removed.
+    """Remove gradients of a cache entry, report each as an event, and return the number of removed gradients.
 
-    ``reason``: the reason in the reports. Values of ``selection``:
+    ``reason``: the reason in the events. ``selection`` determines which gradients are removed:
 
-    EXPIRED_BY    gradients that expire at or before the time ``bound`` (µs)
-    TOWARDS       gradients towards a neighbor; ``sink`` contains the neighbor's index
-    SET_UP_TO     gradients of ``sink`` that an interest with a sequence number up to ``bound`` has set, and
-                  gradients of ``sink`` that only reinforcements have set
-    BEFORE_ROUND  gradients of ``sink``, except a gradient that a reinforcement has set in round ``round_`` of the
-                  interest with the sequence number ``bound``
+    EXPIRED_BY    those that expire at or before the time ``bound`` (µs)
+    TOWARDS       those towards a neighbor, whose index is passed as ``sink``
+    SET_UP_TO     those of ``sink`` that were set by an interest with a sequence number up to ``bound``, or only by
+                  reinforcements
+    BEFORE_ROUND  those of ``sink``, except a gradient that a reinforcement has set in round ``round_`` of the interest
+                  with the sequence number ``bound``
     """
     count = state.entries[entry].gradients
     reports_heads = selection in (EXPIRED_BY, TOWARDS)
@@ -286,7 +289,7 @@ def has_newer_round(state, entry, sink, round_):
     for gradient_index in range(state.entries[entry].gradients):
         gradient = state.gradients[entry, gradient_index]
         is_newer = is_newer or (
-            gradient.sink == sink and gradient.sequence != NONE and is_stale(round_, gradient.round)
+            gradient.sink == sink and gradient.sequence != NONE and is_older_round(round_, gradient.round)
         )
     return is_newer
 

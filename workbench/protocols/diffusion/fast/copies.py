@@ -1,12 +1,14 @@
-"""Copies of data in the fast engine: which sinks a node serves, over which neighbors, and which sinks a copy lists.
+"""Copies of a data message in the fast engine: the neighbors that get one, and the list of sinks in each copy.
 
-The docstring of `workbench.protocols.diffusion` describes the rules under "Several sinks". A *path* is a row of
+The docstring of `workbench.protocols.diffusion` describes the rules under "Several sinks". A node *serves* a sink by
+sending a copy towards it. A copy lists the sinks that its receiver need not serve. A *path* is a row of
 ``state.data_paths``: a sink that gets a copy, and the candidate neighbors for its next hop. A *copy* is identified by
 the index of its neighbor in ``state.hops``. Sinks are node indices, which are in the order of addresses.
 
-Two scratch arrays contain sorted sets of sinks: ``served_now`` the sinks that this node serves with the copies that it
-is sending, ``served_else`` the sinks that get no copy from the node because they are served otherwise. A function that
-adds to such a set takes and returns the number of elements in the set.
+Two scratch arrays contain sorted sets of sinks. ``served_now``: the sinks that this node serves with the copies that it
+is sending. ``served_else``: the sinks that get no copy from this node now: those that other nodes or earlier copies
+serve, and this node itself if it is a sink. The arrays do not store how many of their elements are used. So a function
+that adds sinks to a set returns the new number of elements.
 """
 
 import numpy as np
@@ -25,7 +27,7 @@ WORD_BITS = 64
 
 @compiled
 def forward_data(core, state, i, sender, message, ttl, seen, now):
-    """Send data towards the sinks that no copy has served yet; return False if every sink is served.
+    """Send data towards each sink to which no copy has been sent yet; return False if no sink remains.
 
     ``seen``: index of the message in the node's memory of messages; ``sender``: the previous hop.
     """
@@ -133,10 +135,11 @@ def matches_own(state, i, list_id):
 
 @compiled
 def _mark_excluded(state, i, message, listed_count):
-    """Mark the sinks that get no copy of a message from node ``i`` with a new stamp in ``state.skip_stamp``.
+    """Mark the sinks to which node ``i`` must not send a copy of a message.
 
-    These are the message's source, node ``i``, and the sinks that are served otherwise: the first ``listed_count``
-    elements of ``state.served_else``.
+    The sinks are the message's source, node ``i`` itself, and the first ``listed_count`` sinks in
+    ``state.served_else``, which get the message in another way. The mark in ``state.skip_stamp`` is a new number, so
+    that marks of earlier calls no longer count.
     """
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
@@ -149,10 +152,10 @@ def _mark_excluded(state, i, message, listed_count):
 
 @compiled
 def _find_paths(core, state, i, sender, message, listed_count, now):
-    """Store a path (sink and candidate next hops) for each copy of a message that node ``i`` must send.
+    """Store a path (sink and candidates for the next hop) for each copy of a message that node ``i`` has to send.
 
-    The paths are rows of ``state.data_paths``. The first ``listed_count`` elements of ``state.served_else`` are sinks
-    that get no copy. Return the number of paths.
+    The paths are rows of ``state.data_paths``; return their number. The first ``listed_count`` sinks in
+    ``state.served_else`` get no copy.
     """
     _mark_excluded(state, i, message, listed_count)
     max_copies = count_gradients_to_use(state, i, now)
@@ -166,9 +169,9 @@ def _find_paths(core, state, i, sender, message, listed_count, now):
 
 @compiled
 def _remove_served_paths(state, path_count, listed_count):
-    """Remove the paths to sinks that are served otherwise; return the count of remaining paths.
+    """Remove the paths to the first ``listed_count`` sinks in ``state.served_else``; return how many paths remain.
 
-    These sinks are the first ``listed_count`` elements of ``state.served_else``.
+    These sinks get the message in another way.
     """
     remaining_count = 0
     for path in range(path_count):
@@ -180,11 +183,11 @@ def _remove_served_paths(state, path_count, listed_count):
 
 @compiled
 def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidate_count):
-    """Append a path to ``data_paths`` for each copy that a sink gets along the gradients of a cache entry.
+    """Append a path to ``state.data_paths`` for each copy that a sink gets along the gradients of a cache entry.
 
-    The neighbors that may be a path's next hop are appended to ``state.candidates``. ``max_copies``: number of copies
-    for each sink without a reinforced gradient; ``path_count``, ``candidate_count``: number of paths and of
-    candidates so far. Return the new numbers.
+    A path is a sink and the neighbors that may be its next hop, which are appended to ``state.candidates``.
+    ``max_copies``: number of copies for each sink without a reinforced gradient; ``path_count``, ``candidate_count``:
+    number of paths and of candidates so far. Return the new numbers.
     """
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
@@ -228,10 +231,11 @@ def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidat
 
 @compiled
 def _add_detours(state, entry, now, previous_hop, failed, path_count):
-    """Append a path to ``state.data_paths`` for each sink of a cache entry to which data must be sent again.
+    """Append a path (sink and next hop) to ``state.data_paths`` for each sink to which data must be sent again.
 
-    ``failed``: the neighbor that did not acknowledge the data. It is the next hop only for a sink without a gradient to
-    another neighbor. ``path_count``: number of paths so far. Return the new number.
+    Only sinks with a gradient in the cache entry ``entry`` are considered. ``failed``: the neighbor that did not
+    acknowledge the data; it is the next hop only for a sink without a gradient to another neighbor. ``path_count``:
+    number of paths so far. Return the new number.
     """
     excluded_stamp, first_path = state.numbers[Number.SKIPPED], path_count
     for gradient_index in range(state.entries[entry].gradients):
@@ -261,10 +265,11 @@ def _add_detours(state, entry, now, previous_hop, failed, path_count):
 
 @compiled
 def _share_paths(state, path_count):
-    """Choose the neighbors that get a copy, as few as possible, and assign each path to a copy.
+    """Choose the neighbors that get a copy of data, as few as possible, and assign each path to a copy.
 
-    A sink's first path (rank 0) is assigned before all further paths (rank 1). The neighbor of each copy is stored in
-    ``state.hops``. Return (number of copies, number of paths without a copy).
+    A path is a sink and the neighbors that may be its next hop. Neighbors are chosen for the paths with rank 0 first
+    (each sink's first path), then for those with rank 1. The neighbor of each copy is stored in ``state.hops``. Return
+    (number of copies, number of paths without a copy).
     """
     copy_count, unserved_count = 0, path_count
     while unserved_count and copy_count < state.max_next_hops:
@@ -325,8 +330,9 @@ def _is_candidate(state, path, neighbor):
 def _send_copies(core, state, i, message, ttl, path_count, copy_count, listed_count, now):
     """Send a copy of a data message to each of the first ``copy_count`` neighbors in ``state.hops``.
 
-    Each copy lists the sinks that its receivers need not serve: those that the node's other copies serve, and the first
-    ``listed_count`` elements of ``state.served_else``. ``path_count``: number of rows in use of ``state.data_paths``.
+    Each copy lists the sinks to which its receiver need not send the data: first the sinks of the node's other copies,
+    then the first ``listed_count`` sinks in ``state.served_else``. ``path_count``: number of paths in
+    ``state.data_paths``.
     """
     if copy_count == 1 and listed_count == 0:
         twin.send(core, now, i, state.hops[0], message, ttl - 1)

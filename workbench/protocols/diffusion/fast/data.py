@@ -137,8 +137,9 @@ def _take_matching_samples(state, i):
 def _drop_early_samples(core, state, i, wanted_count, now):
     """Drop the samples in ``state.wanted`` that come too early for all their sinks; return how many remain.
 
-    A sample comes too early for a sink whose INTERVAL has not passed. Samples that match node ``i``'s own interests
-    remain. For each remaining sample, the same row of ``state.early_sinks`` lists the sinks for which it is too early.
+    A sample comes too early for a sink if the sink's INTERVAL has not passed since the previous sample that was sent to
+    this sink. A sample that matches an own interest of node ``i`` is not dropped. ``state.early_sinks`` gets a row for
+    each remaining sample: the sinks for which the sample comes too early.
     """
     remaining_count = 0
     for index in range(wanted_count):
@@ -169,10 +170,11 @@ def _is_wanted(state, i, list_id):
 
 @compiled
 def _aggregate(state, first, wanted_count):
-    """Combine the sample at index ``first`` of ``state.wanted`` with the next samples that fit in the same message.
+    """Combine the sample ``state.wanted[first]`` with the samples after it that may share its message.
 
-    All of them must be for the same sinks. Return (last, list_id): the message has the samples
-    ``state.wanted[first:last]``, and ``list_id`` is the id of its attribute list.
+    All samples of a message are for the same sinks. Return (last, list_id): the message has the samples
+    ``state.wanted[first:last]``, and ``list_id`` is the id of its attribute list. ``wanted_count``: number of samples
+    in ``state.wanted``.
     """
     list_id = state.wanted[first].list
     room_B = state.max_attributes_B - state.lists[list_id].size_B
@@ -201,7 +203,10 @@ def _aggregate(state, first, wanted_count):
 
 @compiled
 def receive_data(core, state, i, sender, message, ttl, now):
-    """Process data from a neighbor: a new message, or a later copy, which is forwarded only to sinks not served yet."""
+    """Process data from a neighbor: a new message, or another copy of a known one.
+
+    A copy of a known message is forwarded only towards sinks to which no copy has been sent yet.
+    """
     clean(core, state, now, i)
     origin = state.message_fields[message].origin
     id = id_of(origin, core.messages[message].sequence)

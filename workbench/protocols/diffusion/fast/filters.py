@@ -56,7 +56,7 @@ def sort_by_key(filters: tuple[Filter, ...]) -> list[Filter]:
 def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
     """Return the filters as an array of the structured type FILTER, a row for each filter.
 
-    ``matches``: for each filter, the id of the attribute list of its setting ``match``.
+    ``matches``: for each filter, the id of the attribute list that selects the filter's messages.
     """
     table = np.zeros(len(filters), FILTER)
     for row, filter_, match in zip(table, filters, matches, strict=True):
@@ -92,10 +92,10 @@ def apply_filters(core, state, now, i, message, origin):
 
 @compiled
 def hold_back(core, state, i, message, sender, ttl):
-    """Store a message's id, sender and ttl in each filter of node ``i`` that has just dropped one of its readings.
+    """Record a message in each filter of node ``i`` that dropped a reading of this message.
 
-    Such a filter sends the mean of dropped readings later, as if it were this message. ``sender``, ``ttl``: previous
-    hop and ttl of the message.
+    The record consists of the message's id, previous hop (``sender``) and ttl. Such a filter later sends the mean of
+    the readings that it has dropped, in place of this message.
     """
     for f in range(len(state.filters)):
         average = state.averages[f, i]

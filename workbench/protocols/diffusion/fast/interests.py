@@ -35,7 +35,7 @@ from workbench.protocols.diffusion.rules import (
     FOREVER_US,
     REPEAT_AFTER_US,
     REPEAT_WITHIN_US,
-    is_stale,
+    is_older_round,
     next_round,
 )
 from workbench.protocols.diffusion.rules import expiration_s as limited_expiration_s
@@ -47,7 +47,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def begin_subscription(core, state, i, subscription, now):
-    """Begin a subscription: flood a new interest, or a new round of the interest with the same constraints."""
+    """Begin a subscription: flood a new interest, or a new round if the node has one with the same constraints."""
     list_id = state.subscription_lists[subscription]
     own = _own_interest(state, i, constraints_of(state, list_id))
     if own == NONE:
@@ -103,7 +103,8 @@ def block_of(state, own):
 def end_subscription(core, state, i, subscription, now):
     """End a subscription. If no other subscription shares its interest, cancel the interest in the network.
 
-    Before that, flood the interests that no other interest of the node covers any more.
+    Before the cancellation, flood each own interest that was not flooded because the cancelled interest requested all
+    its data.
     """
     first_position = state.own_first[i]
     for index in range(first_position, first_position + state.nodes[i].own_interests):
@@ -206,9 +207,9 @@ def _earlier(time_us, other_us):
 
 @compiled
 def plan_tick(core, state, i, now):
-    """Set node ``i``'s timer: after ``tick_s`` its waiting samples are matched with the interests again.
+    """Set node ``i``'s timer, so that its waiting samples are matched with the interests again after ``tick_s``.
 
-    Called when the interests change. Without waiting samples nothing is done.
+    Call this when the interests have changed. The timer is not set if it is set already, or if no samples wait.
     """
     node = state.nodes[i]
     if node.samples and node.tick_us == NONE:
@@ -218,9 +219,10 @@ def plan_tick(core, state, i, now):
 
 @compiled
 def _flood_interests(core, state, i, now):
-    """Flood node ``i``'s own interests that are not flooded yet, except those that another own interest covers.
+    """Flood node ``i``'s own interests that are not flooded yet; do not flood or refresh covered interests.
 
-    A covered interest is not refreshed any more.
+    With the parameter ``merge_interests``, an interest is covered if another interest of the node requests all its
+    data.
     """
     first_position = state.own_first[i]
     for index in range(first_position, first_position + state.nodes[i].own_interests):
@@ -362,7 +364,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
                 report_head(core, state, now, i, entry, fields.origin, old_head)
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    if heard_round != NONE and is_stale(fields.round, heard_round):
+    if heard_round != NONE and is_older_round(fields.round, heard_round):
         twin.drop(core, now, i, peer, message, Reason.STALE)
         return
     list_id = core.messages[message].content
@@ -417,7 +419,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
 def _cancel(core, state, i, message, now):
     """Remove the gradients of an interest that its sink has cancelled.
 
-    Gradients of the sink's reinforcements whose constraints lie within the interest are removed, too.
+    In entries with narrower constraints, also remove the sink's gradients that only reinforcements have set.
     """
     list_id, sequence = core.messages[message].content, core.messages[message].sequence
     sink = state.message_fields[message].origin

@@ -3,22 +3,22 @@
 Memory
     The protocol's parameters determine the sizes of all lists, except if the workload cannot fill a list. Then the list
     is shorter: a node's cache has no more entries than there are distinct interests, and an entry has no more gradients
-    than there are pairs of a sink and a neighbor. The table shows the bytes
-    of a node. A line with "per" counts for each entry of the node's cache, each subscription or each sample::
+    than there are pairs of a sink and a neighbor. The table shows the bytes that a node takes. A line that ends in
+    "per entry" is needed for each entry of the node's cache; "per subscription" and "per sample" likewise::
 
         64                                     counters and timers
         32 x MAX_WAITING                       frames to send again
-        4 x sinks                              the sink that each bit of "served" stands for
-        40 x max_data                          duplicate list of data, with the bits "served" of each message
+        4 x sinks                              the sink that each bit of a set of served sinks stands for
+        40 x max_data                          duplicate list of data, with the set of served sinks of each message
         24 x max_seen_interests                interests already seen
         32 + 40 x gradients + 20 x data gradients             per entry
-        24 x max_interests                     intervals of sinks, if an interest has an INTERVAL
+        24 x max_interests                     INTERVALs of sinks (`paces`), if an interest has one
         64 + 20 x data gradients               per subscription
         24                                     per sample that may wait
 
     With the defaults 1500 nodes with ten distinct interests take 10 MB. Memory pages that no node writes to are never
-    allocated. Attribute lists (`attributes`), marks of sinks (`paths`) and the memory of filters (`filters`) are arrays
-    that grow; an attribute list takes 24 bytes and 12 for each attribute.
+    allocated. Attribute lists (`attributes`), the sinks for which data gradients are reinforced (`paths`), and the
+    memory of filters (`filters`) are arrays that grow; an attribute list takes 24 bytes and 12 for each attribute.
 """
 
 from __future__ import annotations

@@ -97,8 +97,8 @@ def note_data(state, i, id, sender, ttl, now):
 def count_gradients_to_use(state, i, now):
     """Return the number of gradients per sink along which node ``i`` sends new data: 1 or ``exploratory_gradients``.
 
-    The result is 1 if the node might not recognize copies that come back, because its list of seen data is full and
-    reaches back only a short time (`may_explore`).
+    The result is 1 if the node's list of seen data is full and reaches back only a short time (`may_explore`). Then the
+    node might not recognize copies that come back.
     """
     max_gradients = state.exploratory_gradients
     if max_gradients > 1:
@@ -119,7 +119,10 @@ def _index_of_interest(state, i, id):
 
 @compiled
 def known_round(state, i, id, now):
-    """Return the round in which node ``i`` last heard the interest ``id``; NONE if never, or too long ago."""
+    """Return the round in which node ``i`` last heard the interest ``id``, or NONE.
+
+    The result is NONE if the node never heard the interest, or too long ago to compare its round with a new round.
+    """
     index = _index_of_interest(state, i, id)
     if index == NONE or now - state.seen_interests[i, index].time_us >= state.known_for_us:
         return NONE

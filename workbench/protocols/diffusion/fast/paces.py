@@ -18,7 +18,8 @@ is_due = compiled(pacing.is_due)
 def set_pace(state, i, entry, sink, list_id):
     """Store how often node ``i`` sends readings to a sink: the INTERVAL of the sink's interest or reinforcement.
 
-    ``entry``: the interest's entry in the node's interest cache; ``list_id``: the attribute list that has the INTERVAL.
+    ``entry``: the interest's entry in the node's interest cache; ``list_id``: the attribute list of the interest or
+    reinforcement.
     """
     sink_interval_us = interval_us(state, list_id)
     index = _find(state, i, entry, sink)
@@ -63,14 +64,14 @@ def _remove(state, i, index):
 
 
 @compiled
-def find_early_sinks(core, state, i, wanted, published_us, now):
-    """Find the sinks that must not get a sample yet, because of their INTERVAL, and report each as an event.
+def find_early_sinks(core, state, i, sample_index, published_us, now):
+    """Find the sinks that must not get a sample yet, because their INTERVAL has not passed; report each as an event.
 
-    ``wanted``: index of the sample in ``state.wanted``, the samples that match an interest; the sinks are stored in
-    ``state.early_sinks`` at the same index. ``published_us``: when the sample was published (µs). Return whether the
-    sample is due for any other sink.
+    Return whether the sample is due for any other sink. ``sample_index``: index of the sample in ``state.wanted``, the
+    samples that match an interest. The sinks found are stored in row ``sample_index`` of ``state.early_sinks``.
+    ``published_us``: when the sample was published (µs).
     """
-    sample = state.wanted[wanted]
+    sample = state.wanted[sample_index]
     # Sinks that are due have this stamp in ``skip_stamp``, sinks for which it is too early in ``sink_stamp``.
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
@@ -96,21 +97,21 @@ def find_early_sinks(core, state, i, wanted, published_us, now):
                     is_due_now = True
                 elif state.sink_stamp[sink] != stamp:
                     state.sink_stamp[sink] = stamp
-                    state.early_sinks[wanted, early_count] = sink
+                    state.early_sinks[sample_index, early_count] = sink
                     early_count += 1
     # Keep the sinks that are not due for another interest, in the order of their addresses, which is that of nodes.
     for index in range(early_count):
-        sink = state.early_sinks[wanted, index]
+        sink = state.early_sinks[sample_index, index]
         if state.skip_stamp[sink] != stamp:
             position = sample.early
-            while position > 0 and state.early_sinks[wanted, position - 1] > sink:
-                state.early_sinks[wanted, position] = state.early_sinks[wanted, position - 1]
+            while position > 0 and state.early_sinks[sample_index, position - 1] > sink:
+                state.early_sinks[sample_index, position] = state.early_sinks[sample_index, position - 1]
                 position -= 1
-            state.early_sinks[wanted, position] = sink
+            state.early_sinks[sample_index, position] = sink
             sample.early += 1
     origin = core.addresses[i]
     for index in range(sample.early):
-        peer = core.addresses[state.early_sinks[wanted, index]]
+        peer = core.addresses[state.early_sinks[sample_index, index]]
         twin.add_row(core, now, i, Event.WITHHELD, peer, Message.DATA, origin, 0, 0, sample.number, twin.NO_REASON)
     return is_due_now
 
@@ -125,15 +126,15 @@ def _is_first_gradient(state, entry, index):
 
 
 @compiled
-def are_early_for_same_sinks(state, wanted, other):
+def are_early_for_same_sinks(state, sample_index, other_index):
     """Return whether two samples come too early for the same sinks.
 
-    ``wanted``, ``other``: their indices in ``state.wanted``, the samples that match an interest.
+    ``sample_index``, ``other_index``: their indices in ``state.wanted``, the samples that match an interest.
     """
-    count = state.wanted[wanted].early
-    if state.wanted[other].early != count:
+    count = state.wanted[sample_index].early
+    if state.wanted[other_index].early != count:
         return False
     is_same = True
     for index in range(count):
-        is_same = is_same and state.early_sinks[wanted, index] == state.early_sinks[other, index]
+        is_same = is_same and state.early_sinks[sample_index, index] == state.early_sinks[other_index, index]
     return is_same

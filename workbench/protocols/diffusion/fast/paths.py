@@ -111,9 +111,9 @@ def _forget_marks(state, block, index):
 
 @compiled
 def forget_reinforcements(state, block, sink):
-    """Remove a sink's marks as reinforced from all data gradients in row ``block`` of ``state.data_gradients``.
+    """Record that no data gradient in row ``block`` of ``state.data_gradients`` is reinforced for a sink any more.
 
-    Called for a new round of the sink's interest.
+    Called when a new round of the sink's interest begins.
     """
     for index in range(state.data_gradient_counts[block]):
         previous_mark, mark = NONE, state.data_gradients[block, index].marks

@@ -31,9 +31,9 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def reinforce(core, state, i, own, index, now):
-    """Send a reinforcement for node ``i``'s interest ``own`` to the neighbor of one of the interest's data gradients.
+    """Send a reinforcement for node ``i``'s interest ``own`` to the neighbor of a data gradient.
 
-    ``index``: position of this data gradient among those of the interest.
+    ``index``: position of the data gradient among the data gradients of this interest.
     """
     interest = state.own_interests[own]
     sequence = take_sequence(state, i)
@@ -109,9 +109,9 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
 def reinforce_sources(core, state, i, request, now):
     """Send reinforcements from node ``i`` towards the sources that one `reinforce` item of the workload selects.
 
-    A reinforcement is sent for each own interest of the node whose constraints include those of the item, except for
-    interests that another own interest covers. ``request``: index of the item's attribute list in
-    ``state.reinforcement_lists``.
+    The node sends a reinforcement for each own interest that admits all data that the item selects. It leaves out an
+    interest that it does not flood, because another own interest with wider constraints is flooded instead.
+    ``request``: index of the item's attribute list in ``state.reinforcement_lists``.
     """
     list_id = state.reinforcement_lists[request]
     first_position = state.own_first[i]
@@ -149,10 +149,10 @@ def _send_along(core, state, i, message, path_count, ttl, now):
 def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
     """Append to ``state.paths`` the neighbors to which node ``i`` sends a reinforcement; return the number of paths.
 
-    These are the neighbors of the data gradients in row ``block`` of ``state.data_gradients`` that match the
-    reinforcement, each neighbor once. ``count``: number of paths so far; ``sender``: the previous hop, to which no path
-    leads. ``is_equal``: whether interest and reinforcement have the same constraints. If so, a source whose path is
-    already reinforced is left out.
+    The neighbors are those of the data gradients in row ``block`` of ``state.data_gradients`` whose data matches the
+    reinforcement, each neighbor once. ``count``: number of paths so far; ``sender``: the previous hop, which is left
+    out. ``is_equal``: whether interest and reinforcement have the same constraints; if so, data gradients that are
+    already reinforced for the sink are left out.
     """
     list_id, sink = core.messages[message].content, state.message_fields[message].origin
     for index in range(state.data_gradient_counts[block]):

@@ -1,4 +1,4 @@
-"""Build the arrays that hold all nodes' state in the fast engine from a scenario, with upper bounds of their sizes."""
+"""The initial arrays of all nodes' state in the fast engine, and the upper bounds of their sizes in a scenario."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 class Bounds(NamedTuple):
-    """Upper bounds of how many nodes, gradients, samples etc. a run has, derived from its scenario."""
+    """Upper bounds of the sizes in a run, such as the number of gradients in an entry; derived from its scenario."""
 
     nodes: int
     degree: int  # the most neighbors that a node hears
@@ -137,19 +137,19 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     )
 
 
-def _pool_needs(b: Bounds) -> np.ndarray:
+def _bound_pool_growth(run_bounds: Bounds) -> np.ndarray:
     """Return how many entries of each pool (growing array) one event of the simulation may use, indexed by PoolNeed."""
     pool_needs = np.zeros(4, np.int64)
     # A data message: each part after each filter, all parts together, each delivered sample.
-    data_lists = MOST_ATTRIBUTES * (b.filters + 2) + 2
-    interest_lists = b.degree * (b.filters + 2) + b.interests + 2
-    emitted_lists = b.filters * (b.filters + 2 + b.deliveries)
-    pool_needs[PoolNeed.LISTS] = max(b.samples * data_lists, interest_lists) + emitted_lists
+    data_lists = MOST_ATTRIBUTES * (run_bounds.filters + 2) + 2
+    interest_lists = run_bounds.degree * (run_bounds.filters + 2) + run_bounds.interests + 2
+    emitted_lists = run_bounds.filters * (run_bounds.filters + 2 + run_bounds.deliveries)
+    pool_needs[PoolNeed.LISTS] = max(run_bounds.samples * data_lists, interest_lists) + emitted_lists
     pool_needs[PoolNeed.ATTRIBUTES] = MOST_ATTRIBUTES * (
-        max(b.samples * (b.filters + 5), interest_lists) + emitted_lists
+        max(run_bounds.samples * (run_bounds.filters + 5), interest_lists) + emitted_lists
     )
-    pool_needs[PoolNeed.MARKS] = b.data_gradients * (b.interests + 1) + b.interests + 1
-    pool_needs[PoolNeed.MEMORIES] = b.filters * (b.degree + 1)
+    pool_needs[PoolNeed.MARKS] = run_bounds.data_gradients * (run_bounds.interests + 1) + run_bounds.interests + 1
+    pool_needs[PoolNeed.MEMORIES] = run_bounds.filters * (run_bounds.degree + 1)
     return pool_needs
 
 
@@ -161,7 +161,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     protocol, _, workload_arrays, radio = setup
     run_bounds = bounds(setup)
     lists = _Lists(setup)
-    pool_needs = _pool_needs(run_bounds)
+    pool_needs = _bound_pool_growth(run_bounds)
     subscription_counts, publication_counts = (
         np.bincount(_nodes_of_actions(setup, kind), minlength=run_bounds.nodes)
         for kind in (actions.SUBSCRIBE, actions.PUBLISH)
@@ -211,7 +211,11 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def rows_of_node(state: Any, i: int) -> dict[str, Any]:
-    """Return the rows of node ``i`` in the arrays of entries, own interests, samples, gradients and black lists."""
+    """Return {name of an axis of the state's arrays: the indices of node ``i`` along this axis}.
+
+    The axes are "entries", "own interests", "blocks" (of data gradients), "samples" and "black" (black lists), as in
+    `memory.FIELDS`. The indices are an array or a slice.
+    """
     entries = np.arange(i * state.slots, (i + 1) * state.slots)
     own_interests = np.arange(state.own_first[i], state.own_first[i + 1])
     return {
@@ -330,26 +334,27 @@ class _Lists:
 
         Raises NoFastTwinError if a node could refuse a subscription.
         """
-        ids_of_lists: dict[tuple[int, int, int], int] = {}
-        lists_of_nodes: dict[int, list] = {}
+        id_by_rows: dict[tuple[int, int, int], int] = {}
+        lists_by_node: dict[int, list] = {}
         list_ids = []
         nodes = _nodes_of_actions(setup, actions.SUBSCRIBE)
         for node, row in zip(nodes.tolist(), setup.work.subscriptions, strict=True):
             key = int(row["first"]), int(row["last"]), int(row["detail"])
-            list_id = ids_of_lists.get(key)
+            list_id = id_by_rows.get(key)
             if list_id is None:
-                list_id = ids_of_lists[key] = self._contents + len(self._added_lists)
+                list_id = id_by_rows[key] = self._contents + len(self._added_lists)
                 self._added_lists.append(key)
                 _check_interest(setup.protocol, self.list(key[0], key[1]))
             list_ids.append(list_id)
-            lists_of_nodes.setdefault(node, []).append(list_id)
-        for node, lists in lists_of_nodes.items():
+            lists_by_node.setdefault(node, []).append(list_id)
+        for node, lists in lists_by_node.items():
             for size, limit_name in ((len(set(lists)), "max_interests"), (len(lists), "max_subscriptions")):
                 if size > getattr(setup.protocol, limit_name):
                     address = setup.network.addresses[node]
                     raise twin.NoFastTwinError(
                         f"node {address} has {size} subscriptions that count towards {limit_name}, which allows "
-                        f"{getattr(setup.protocol, limit_name)}; only the reference engine can refuse a subscription"
+                        f"{getattr(setup.protocol, limit_name)}; raise this limit, or use the reference engine, which "
+                        "can refuse a subscription"
                     )
         return list_ids
 

@@ -31,12 +31,12 @@ def _value_of(attributes, key):
 
 def _with_value(attributes, key, value):
     """Return a copy of ``attributes`` in which the first attribute with this key and operator IS has a new value."""
-    replaced = []
+    new_attributes = []
     for attribute in attributes:
         if attribute.key == key and attribute.operator == IS and value is not None:
             attribute, value = Attribute(key, IS, value), None
-        replaced.append(attribute)
-    return tuple(replaced)
+        new_attributes.append(attribute)
+    return tuple(new_attributes)
 
 
 def _number_key(settings):
@@ -58,15 +58,24 @@ _OF = Parameter("of", "TEMP", None, None, "key", "what most motes measure")
 
 
 class SuppressUnchanged:
-    """A filter that drops a reading within ``tolerance`` of the last reading of the same source that it passed.
+    """A filter that drops a reading if its value is within ``tolerance`` of the last value that passed from its source.
 
-    A reading that comes at least ``heartbeat_s`` after the last one passed always passes.
+    A reading that comes at least ``heartbeat_s`` after the last passed reading is passed in any case.
     """
 
     parameters = (
         _OF,
-        Parameter("tolerance", 0.0, 0, None, "units of the key", "0 drops repetitions and nothing else"),
-        Parameter("heartbeat_s", 60.0, 0, None, "s", "a reading once a minute shows that a source is alive"),
+        Parameter(
+            "tolerance",
+            0.0,
+            0,
+            None,
+            "units of the key",
+            "smallest change that passes is larger; 0 drops repetitions and nothing else",
+        ),
+        Parameter(
+            "heartbeat_s", 60.0, 0, None, "s", "after this time an unchanged reading passes too, as a sign of life"
+        ),
     )
 
     def __init__(self, settings):
@@ -74,20 +83,16 @@ class SuppressUnchanged:
         self.key = key.number
         self.tolerance = _to_steps(key, settings["tolerance"])
         self.heartbeat_us = int(settings["heartbeat_s"] * 1000000)
-        self.last = {}
+        self.last_passed = {}
 
     def decide(self, attributes, origin, now):
         value = _value_of(attributes, self.key)
         if value is None:
             return attributes
-        last_passed, passed_at = self.last.get(origin, (None, 0))
-        if (
-            last_passed is not None
-            and abs(value - last_passed) <= self.tolerance
-            and now - passed_at < self.heartbeat_us
-        ):
+        last_value, passed_us = self.last_passed.get(origin, (None, 0))
+        if last_value is not None and abs(value - last_value) <= self.tolerance and now - passed_us < self.heartbeat_us:
             return None
-        self.last[origin] = (value, now)
+        self.last_passed[origin] = (value, now)
         return attributes
 
 
@@ -96,7 +101,14 @@ class RunningWindow:
 
     parameters = (
         _OF,
-        Parameter("window", 5, 1, 100, "readings", "smooths noise, and follows within five"),
+        Parameter(
+            "window",
+            5,
+            1,
+            100,
+            "readings",
+            "number of readings that are summarized; five smooth noise, and follow a change soon",
+        ),
     )
 
     def __init__(self, settings):
@@ -145,16 +157,23 @@ class RunningMaximum(RunningWindow):
 
 
 class NeighborhoodAverage:
-    """A filter that passes one reading per ``period_s``: the mean of the latest readings of all sources.
+    """A filter that replaces all readings of a period (``period_s``) by one, the mean of all sources' latest readings.
 
-    The other readings are dropped. Sources without a reading since the last mean are left out of the mean. With
-    ``flush`` the filter sends the mean at the end of each period in which it got a reading. Without ``flush`` the first
-    reading after a period is replaced by the mean, so the mean of the last period is never sent.
+    Sources without a reading in the period are left out of the mean. With ``flush`` the filter sends the mean when the
+    period ends. Without ``flush`` the mean replaces the first reading after the period, so the mean of the last period
+    is never sent.
     """
 
     parameters = (
         _OF,
-        Parameter("period_s", 5.0, 0.001, None, "s", "a round of readings at the usual period"),
+        Parameter(
+            "period_s",
+            5.0,
+            0.001,
+            None,
+            "s",
+            "time over which readings are averaged; the default is a usual period of publications",
+        ),
         Parameter("flush", False, (False, True), None, "", "whether the mean is sent when the period ends"),
     )
 
@@ -165,7 +184,7 @@ class NeighborhoodAverage:
         self.latest = {}
         self.next_us = None
         self.emits_at_us = None
-        self.last = ()  # attributes of the last reading
+        self.last_attributes = ()  # of the last reading
 
     def decide(self, attributes, origin, now):
         value = _value_of(attributes, self.key)
@@ -173,7 +192,7 @@ class NeighborhoodAverage:
             return attributes
         if self.flush:
             self.latest[origin] = value
-            self.last = attributes
+            self.last_attributes = attributes
             if self.emits_at_us is None:
                 self.emits_at_us = now + self.period_us
             return None
@@ -186,9 +205,9 @@ class NeighborhoodAverage:
         return self._take_mean(attributes)
 
     def emit(self, now):
-        """Return the attributes of the last reading, with the mean over all sources as value; the period ends."""
+        """End the period; return the attributes of the last reading, with the mean of the period as value."""
         self.emits_at_us = None
-        return self._take_mean(self.last)
+        return self._take_mean(self.last_attributes)
 
     def _take_mean(self, attributes):
         mean = _mean(list(self.latest.values()))
@@ -199,30 +218,39 @@ class NeighborhoodAverage:
 class RateLimit:
     """A filter that passes at most one message of each source per ``interval_s``, and drops the others."""
 
-    parameters = (Parameter("interval_s", 10.0, 0.001, None, "s", "every second reading of a 5 s period"),)
+    parameters = (
+        Parameter("interval_s", 10.0, 0.001, None, "s", "shortest time between two messages of a source that pass"),
+    )
 
     def __init__(self, settings):
         self.interval_us = int(settings["interval_s"] * 1000000)
-        self.passed_at = {}
+        self.passed_us = {}
 
     def decide(self, attributes, origin, now):
-        last_passed_us = self.passed_at.get(origin)
+        last_passed_us = self.passed_us.get(origin)
         if last_passed_us is not None and now - last_passed_us < self.interval_us:
             return None
-        self.passed_at[origin] = now
+        self.passed_us[origin] = now
         return attributes
 
 
 class ThresholdAlarm:
-    """A filter that passes a source's first reading above ``high``, then its first reading below ``low``, in turn.
+    """A filter that passes, alternately, a source's first reading above ``high`` and its next reading below ``low``.
 
     All other readings are dropped.
     """
 
     parameters = (
         _OF,
-        Parameter("high", 30.0, None, None, "units of the key", "a room that is too hot"),
-        Parameter("low", 28.0, None, None, "units of the key", "two degrees of hysteresis: noise causes no alarm"),
+        Parameter("high", 30.0, None, None, "units of the key", "the alarm begins above it"),
+        Parameter(
+            "low",
+            28.0,
+            None,
+            None,
+            "units of the key",
+            "the alarm ends below it; the difference keeps noise from causing alarms",
+        ),
     )
 
     def __init__(self, settings):
@@ -250,15 +278,19 @@ class ThresholdAlarm:
 
 
 class BlobFusion:
-    """A filter that collects ``count`` messages with blobs and passes the last one, with a new blob.
+    """A filter that replaces every ``count`` messages with blobs by one message with a new blob.
 
-    A user's function returns the new blob for the list of collected blobs; if it returns None, the message is dropped.
+    The filter drops the first ``count`` - 1 messages. When the last message arrives, a user's function gets the list of
+    all their blobs and returns the new blob of the last message. If the function returns None, the last message is
+    dropped, too.
     """
 
     parameters = (
         Parameter("of", "PAYLOAD", None, None, "key", "where publish() puts a payload"),
-        Parameter("count", 2, 1, 100, "blobs", "the smallest that fuses anything"),
-        Parameter("function", "", None, None, "name", "registered with register_filter; it has no sensible default"),
+        Parameter("count", 2, 1, 100, "blobs", "number that is fused into one; 2 is the smallest that fuses anything"),
+        Parameter(
+            "function", "", None, None, "name", "of the function that fuses, registered with register_filter; required"
+        ),
     )
 
     def __init__(self, settings):
@@ -285,8 +317,8 @@ class BlobFusion:
         self.blobs.append(blob)
         if len(self.blobs) < self.count:
             return None
-        fused, self.blobs = self.fuse(self.blobs), []
-        return None if fused is None else _with_value(attributes, self.key, fused)
+        fused_blob, self.blobs = self.fuse(self.blobs), []
+        return None if fused_blob is None else _with_value(attributes, self.key, fused_blob)
 
 
 BUILT_IN = {

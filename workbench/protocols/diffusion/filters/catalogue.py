@@ -38,7 +38,7 @@ def kinds() -> tuple[Kind, ...]:
 def _built_in_kind(name: str, cls: Any) -> Kind:
     """Return the Kind of a built-in filter.
 
-    If a parameter is the name of a user's function, its allowed values are the names of all registered functions.
+    The allowed values of a parameter that names a user's function are the names of all registered functions.
     """
     function_parameters = [parameter.name for parameter in cls.parameters if parameter.unit == "name"]
     functions = tuple(registered)

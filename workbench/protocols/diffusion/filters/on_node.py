@@ -19,7 +19,7 @@ DROP = "drop"
 
 
 class PlainFilter:
-    """A filter as a mote receives it: the plain values of a `Filter`, which the host has checked."""
+    """A filter on a mote, made of the dictionary that `Filter.on_a_mote` returns on the host."""
 
     def __init__(self, values):
         self.at = values["at"]
@@ -32,7 +32,12 @@ class PlainFilter:
 
 
 def on_node(name, key, match, messages, settings):
-    """Return a new FilterOnNode for one node. Raises ParameterError for an unknown name or an invalid setting."""
+    """Return a new FilterOnNode for one node. Raises ParameterError for an unknown name or an invalid setting.
+
+    ``name``: a built-in or registered filter. ``key``: its position among the node's filters, 200 to 250. ``match``:
+    text of the attributes that select messages. ``messages``: "data" or "interest". ``settings``: {name: value} of the
+    filter's own parameters.
+    """
     return FilterOnNode(key, parse(match), messages, _make_filter(name, settings), name)
 
 
@@ -76,7 +81,7 @@ class FiltersOnNode:
         origin, sequence, previous_hop, ttl, held_attributes = filter_.held
         attributes = ()
         for sample in samples:
-            attributes += self._apply_to_part("data", sample, origin, sequence, now, index + 1)
+            attributes += self._filter_attributes("data", sample, origin, sequence, now, index + 1)
         self.report(filter_, REPLACE, origin, sequence, now, held_attributes, attributes)
         if attributes:
             data = Data(sequence, origin, previous_hop, ttl, len(samples) > 1, (), attributes)
@@ -91,19 +96,19 @@ class FiltersOnNode:
         filtered_attributes = ()
         self._dropped = []
         for part in parts:
-            filtered_attributes += self._apply_to_part(messages, part, origin, sequence, now)
+            filtered_attributes += self._filter_attributes(messages, part, origin, sequence, now)
         seen_record = None if filtered_attributes else self.node.seen_data.get((origin, sequence))
         if messages == "data" and seen_record is not None:
             for filter_, attributes in self._dropped:
                 filter_.held = (origin, sequence, seen_record.previous_hop, seen_record.ttl, attributes)
         return filtered_attributes or None
 
-    def _apply_to_part(self, messages, attributes, origin, sequence, now, first=0):
-        """Apply the matching filters, from index ``first`` on, to one reading or interest; return its new attributes.
+    def _filter_attributes(self, messages, attributes, origin, sequence, now, first_filter=0):
+        """Apply the matching filters to one reading or interest; return its new attributes, or () if a filter drops it.
 
-        The result is () if a filter drops the reading or interest. ``messages``: "interest" or "data".
+        ``messages``: "interest" or "data"; ``first_filter``: index of the first filter to apply.
         """
-        for filter_ in self._filters[first:]:
+        for filter_ in self._filters[first_filter:]:
             if not filter_.wants(messages, attributes):
                 continue
             old_attributes = attributes
@@ -128,10 +133,9 @@ class FilterOnNode:
 
     matching  the node's rule of matching: "any", "strict" or "two-way". Data that the filter returns may contain
               constraints, such as TEMP GE 20, only if the rule is "two-way"
-    held      the data message that the filter dropped last, as (origin, sequence, previous hop, ttl, attributes), or
-              None. Samples that the filter emits later are sent in place of this message. ``attributes`` are those of
-              the last reading in the message that this filter dropped. A message is held only if all its readings were
-              dropped. If different filters dropped them, each of these filters holds the message.
+    held      the last data message whose readings were all dropped, at least one of them by this filter; None without
+              such a message. It is stored as (origin, sequence, previous hop, ttl, attributes of the last reading that
+              this filter dropped). Samples that the filter emits later are sent in place of this message
     """
 
     def __init__(self, key, attributes, messages, filter_, name=""):
@@ -146,7 +150,7 @@ class FilterOnNode:
     def wants(self, messages, attributes):
         """Return whether the filter processes a message with these attributes; ``messages``: "data" or "interest".
 
-        The IS attributes of data have to meet the constraints of the filter; constraints of data play no part. An
+        The IS attributes of data have to meet the constraints of the filter; constraints in the data are ignored. An
         interest has to contain the keys of all the filter's attributes.
         """
         if messages != self.messages:
@@ -179,8 +183,8 @@ class FilterOnNode:
     def emit(self, now):
         """Return the samples that the filter emits: a list of tuples of Attribute; [] for none.
 
-        Raises ParameterError if the user's code fails or leaves ``emits_at_us`` in the past, and AttributeFormatError
-        if the result of the code is not valid.
+        Raises ParameterError if the user's code fails, or if the time of its next emission, ``emits_at_us``, is still
+        at or before ``now`` afterwards. Raises AttributeFormatError if the result of the code is not valid.
         """
         try:
             result = self._filter.emit(now)
@@ -242,7 +246,10 @@ class _Function:
 
 
 def _make_filter(name, settings):
-    """Return a new filter for one node, an object with ``decide(attributes, origin, now)``."""
+    """Return a new filter for one node, an object with ``decide(attributes, origin, now)``.
+
+    ``name``: a built-in or registered filter. Raises ParameterError for an unknown name or an invalid setting.
+    """
     filter_class = BUILT_IN.get(name) or registered.get(name)
     if filter_class is None:
         from workbench.suggestion import meant  # only here: a mote has no memory for it
@@ -269,12 +276,12 @@ def complete_settings(name, parameters, settings):
 
     Raises ParameterError for an unknown setting or an invalid value.
     """
-    complete = {}
+    value_by_name = {}
     for parameter in parameters:
         value = settings.get(parameter.name, parameter.default)
-        complete[parameter.name] = check_parameter("filter " + name, parameter, value)
+        value_by_name[parameter.name] = check_parameter("filter " + name, parameter, value)
     for setting in settings:
-        if setting not in complete:
+        if setting not in value_by_name:
             from workbench.suggestion import meant  # only here: a mote has no memory for it
 
             setting_names = [parameter.name for parameter in parameters]
@@ -287,4 +294,4 @@ def complete_settings(name, parameters, settings):
                     ", ".join(setting_names),
                 )
             )
-    return complete
+    return value_by_name

@@ -202,7 +202,8 @@ def register_filter(name, make):
 
     A class is called with the filter's settings, once per node; its instance may send messages later, see
     ``emits_at_us`` in built_in.py. If the name is already registered, the new filter replaces the old one. Return
-    ``make``, the function or class. Raises ParameterError for the name of a built-in filter.
+    ``make``, the function or class. Raises ParameterError for the name of a built-in filter, or if ``make`` is not
+    callable.
     """
     if name in BUILT_IN:
         raise ParameterError("%s is a built-in filter; register your filter under another name" % name)
@@ -213,7 +214,7 @@ def register_filter(name, make):
 
 
 def register_plugins():
-    """Register the filters of plug-ins that are not registered yet; return whether any were registered."""
+    """Register those filters of plug-ins that are not registered yet; return whether there were any."""
     try:
         from workbench import plugins
     except ImportError:  # a mote has no plug-ins

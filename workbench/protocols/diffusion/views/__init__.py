@@ -1,4 +1,4 @@
-"""Views of TinyDiffusion's runs; this file has the colours of its messages."""
+"""Views of TinyDiffusion's runs; this file defines the colours of the protocol's messages."""
 
 from workbench.views import palette
 

@@ -34,9 +34,9 @@ HEAD, REINFORCED, RESERVE = 1, 2, 3
 def cached_interests(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     """Return (table of the interests in the nodes' caches, list of the texts of their attributes).
 
-    A row is an interval in which a node has an interest of one round in its cache. Columns: node; origin, sequence:
-    sink and sequence number of the interest; value: its round; text: index of its attributes in the texts. A sink's own
-    interest is not in its cache.
+    A row is an interval in which a node has a certain round of an interest in its cache. Columns: node; origin,
+    sequence: sink and sequence number of the interest; value: the round; text: index of the interest's attributes in
+    the list of texts. A sink's own interests are left out.
     """
     rows = columns.where(event=("interest_cached", "interest_removed"))
     is_cached = columns.says("event", rows, "interest_cached")
@@ -45,9 +45,9 @@ def cached_interests(columns: Columns, duration_us: int) -> tuple[Table, list[st
     text_codes, texts = columns.coded("detail", rows)
     numbers = {name: columns[name][rows] for name in ("node", "origin", "sequence", "value")}
     # A removal refers to the interest that was cached last with the same attributes.
-    cached_as = find_latest_rows(row_keys(numbers["node"], numbers["origin"], numbers["sequence"]), is_cached)
-    has_caching_row = cached_as >= 0
-    entry_keys = row_keys(numbers["node"][has_caching_row], text_codes[cached_as[has_caching_row]])
+    caching_row = find_latest_rows(row_keys(numbers["node"], numbers["origin"], numbers["sequence"]), is_cached)
+    has_caching_row = caching_row >= 0
+    entry_keys = row_keys(numbers["node"][has_caching_row], text_codes[caching_row[has_caching_row]])
     until_us = np.full(len(rows), FOREVER_US)
     until_us[has_caching_row] = until_next(entry_keys, columns["time_us"][rows][has_caching_row], FOREVER_US)
     table_columns = {name: column[is_cached] for name, column in numbers.items()}
@@ -70,29 +70,36 @@ def gradients(columns: Columns, duration_us: int) -> Table:
     number = number.copy()
     is_head = columns.says("event", rows, "head_set")
     is_set = columns.says("event", rows, "gradient_set")
-    by_interest = is_set & columns.says("detail", rows, "interest")
-    by_reinforcement = is_set & ~by_interest
+    is_set_by_interest = is_set & columns.says("detail", rows, "interest")
+    is_set_by_reinforcement = is_set & ~is_set_by_interest
     link_keys, sink_keys, interest_keys = (
         row_keys(node, origin, peer),
         row_keys(node, origin),
         row_keys(node, origin, number),
     )
     # Find the entry of each head, then that of each gradient.
-    is_numbered = np.isin(interest_keys, interest_keys[by_interest])
+    is_numbered = np.isin(interest_keys, interest_keys[is_set_by_interest])
     entry_numbers = number.copy()
-    numbered_head = find_latest_rows(sink_keys, is_numbered)
-    numbered_head = np.where(
-        numbered_head < 0, find_latest_rows(sink_keys[::-1], is_numbered[::-1], len(rows) - 1)[::-1], numbered_head
+    numbered_head_row = find_latest_rows(sink_keys, is_numbered)
+    numbered_head_row = np.where(
+        numbered_head_row < 0,
+        find_latest_rows(sink_keys[::-1], is_numbered[::-1], len(rows) - 1)[::-1],
+        numbered_head_row,
     )
-    has_other_entry = is_head & ~is_numbered & (numbered_head >= 0)
-    entry_numbers[has_other_entry] = number[numbered_head[has_other_entry]]
-    head_of = _find_latest_rows_in_time(link_keys, time_us, is_head)
-    has_head = by_reinforcement & (head_of >= 0)
-    number[has_head], entry_numbers[has_head] = number[head_of[has_head]], entry_numbers[head_of[has_head]]
+    has_other_entry = is_head & ~is_numbered & (numbered_head_row >= 0)
+    entry_numbers[has_other_entry] = number[numbered_head_row[has_other_entry]]
+    latest_head_row = _find_latest_rows_in_time(link_keys, time_us, is_head)
+    has_head = is_set_by_reinforcement & (latest_head_row >= 0)
+    number[has_head], entry_numbers[has_head] = (
+        number[latest_head_row[has_head]],
+        entry_numbers[latest_head_row[has_head]],
+    )
     # Find how long each gradient lasts.
-    changes = np.flatnonzero(~is_head)
+    change_rows = np.flatnonzero(~is_head)
     until_us_of_row = np.full(len(rows), FOREVER_US)
-    until_us_of_row[changes] = until_next(row_keys(link_keys[changes], number[changes]), time_us[changes], FOREVER_US)
+    until_us_of_row[change_rows] = until_next(
+        row_keys(link_keys[change_rows], number[change_rows]), time_us[change_rows], FOREVER_US
+    )
     set_rows = np.flatnonzero(is_set)
     until_us = np.minimum(np.minimum(until_us_of_row[set_rows], value[set_rows]), duration_us)
     keys = row_keys(sink_keys, entry_numbers, peer)
@@ -116,12 +123,13 @@ def gradients(columns: Columns, duration_us: int) -> Table:
 
 
 def find_latest_rows(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> np.ndarray:
-    """Return, for each row, the index of the latest marked row with the same key, up to and including the row, or -1.
+    """Return, for each row, the index of the last marked row that has the same key and does not come later, or -1.
 
     ``keys``: the key of each row; ``is_source``: whether each row is marked. The keys [1, 2, 1, 2] with the marks
-    [True, False, False, True] give [0, -1, 0, 3]. To search for the next marked row instead, pass both arrays in
-    reverse order, and the largest index as ``last``. The result is then in reverse order, too, but its indices refer to
-    the original order.
+    [True, False, False, True] give [0, -1, 0, 3].
+
+    To find the next marked row instead, pass both arrays in reverse order, and the largest index as ``last``. The
+    result is then in reverse order, too, but its indices refer to the original order.
     """
     order = argsort(keys)
     source_positions, first_positions = last_marked(is_source[order]), last_marked(mark_first(keys[order]))
@@ -152,16 +160,14 @@ def _looks(
     is_reinforced: np.ndarray,
     all_keys: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the intervals in which each gradient has the same look, as arrays: start (µs), look, key of the gradient.
+    """Return the intervals in which each gradient keeps its look, as arrays: start (µs), look, key of the gradient.
 
-    A look is a value of the column ``look``. The head is the first gradient of its sink in the cache entry. A head has
-    the look REINFORCED if a reinforcement has chosen it, else HEAD. All other gradients have RESERVE. An interval ends
-    where the next interval of the gradient begins. The intervals are in the order of the ``head_set`` rows that begin
-    them.
+    The look is HEAD, REINFORCED or RESERVE, as in `gradients`. An interval ends where the gradient's next one begins.
+    The intervals are in the order of the trace rows "head_set" with which they begin.
 
-    ``keys``, ``entries``, ``time_us``, ``is_head``, ``is_reinforced``: an element for each trace row: keys of the
-    gradient and of the cache entry, time, whether the row is a ``head_set``, whether a reinforcement has chosen this
-    head. ``all_keys``: the keys of all gradients.
+    The parameters before ``all_keys`` are arrays with an element for each trace row: key of the gradient, key of the
+    cache entry, time, whether the row is a "head_set", whether a reinforcement has chosen this head. ``all_keys``: the
+    keys of all gradients.
     """
     head_rows = np.flatnonzero(is_head)
     next_head = until_next(entries[head_rows], head_rows, -1)  # the row of the next head in the same entry

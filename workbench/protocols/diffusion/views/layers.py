@@ -43,9 +43,9 @@ def layers(recorded: Recorded) -> list[Layer]:
     gradient_table = gradients(columns, duration_us)
     looks = gradient_table.pop("look")
     reinforced_table = select(gradient_table, looks == REINFORCED)
-    weighted = split_by_use(gradient_table | {"look": looks}, columns)
-    is_reserve = weighted.pop("look") == RESERVE
-    head_table, reserve_table = select(weighted, ~is_reserve), select(weighted, is_reserve)
+    weighted_table = split_by_use(gradient_table | {"look": looks}, columns)
+    is_reserve = weighted_table.pop("look") == RESERVE
+    head_table, reserve_table = select(weighted_table, ~is_reserve), select(weighted_table, is_reserve)
     reserve_table, notes = thinned(reserve_table, MOST, "gradients in reserve")
     interest_table, attributes = cached_interests(columns, duration_us)
     all_layers = [
@@ -92,9 +92,12 @@ def split_by_use(gradient_table: Table, columns: Columns) -> Table:
     used_rows = np.flatnonzero(is_used[gradient_links])
     if not len(used_rows):
         return gradient_table | {"weight": weight}
-    classes = (keys, begin_us, until_next(keys, begin_us, FOREVER_US))
+    weight_intervals = (keys, begin_us, until_next(keys, begin_us, FOREVER_US))
     intervals = overlaps(
-        gradient_links[used_rows], gradient_table["from_us"][used_rows], gradient_table["until_us"][used_rows], *classes
+        gradient_links[used_rows],
+        gradient_table["from_us"][used_rows],
+        gradient_table["until_us"][used_rows],
+        *weight_intervals,
     )
     row = np.concatenate([np.flatnonzero(~is_used[gradient_links]), used_rows[intervals.row]])
     unused_count = gradient_count - len(used_rows)
@@ -138,7 +141,7 @@ def black_lists(columns: Columns, duration_us: int) -> Table:
 def filters(recorded: Recorded) -> Layer:
     """Return the layer of the filters' decisions to replace or drop a message.
 
-    The column ``value`` is the number of decisions of the same kind, by the same filter on the node, so far.
+    The column ``value`` counts, for each filter on each node, the decisions of the same kind so far.
     """
     columns = recorded.columns
     rows = columns.where(event="filtered")

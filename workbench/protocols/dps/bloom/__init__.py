@@ -1,4 +1,4 @@
-"""DPS's bit vectors: Bloom filters of topics, counting sums of them, the fuzzy hash, and the encoding on the wire.
+"""DPS's bit vectors: Bloom filters of topics, sums that count their bits, the fuzzy hash, and the encoding in messages.
 
 Theory of operation
     A Bloom filter is a bit vector into which items are hashed: an item sets a few bits, and a vector that lacks one of
@@ -12,8 +12,9 @@ Theory of operation
                  fuzzy hash includes b's. Each of the first three words is the vector, folded to 64 bits and combined
                  with rotations of itself. The last word is the number of set bits, in unary. The bits that the fuzzy
                  hashes of all subscriptions behind a link share are the link's "needs".
-    Counting     the interests behind a link are a sum of vectors; a vector can be added and removed. A bit is in the
-                 union if at least one vector has it, and in the intersection if all vectors have it.
+    Counting     a counting vector is a sum of vectors: for each bit, it counts how many of the added vectors have it.
+                 So a vector can be removed again. A bit is in the union if at least one vector has it, and in the
+                 intersection if all vectors have it.
     Wire         CBOR ``[flags, length, bytes]``. Flags: 1 run lengths, 2 complement. If less than 30 % of the bits are
                  set, the bytes are the lengths of the runs of zeros in an Elias-gamma code. Above 70 %, they are the
                  run lengths of the complement. Otherwise they are the plain vector. They are also the plain vector if
@@ -86,7 +87,7 @@ class BitVector:
 
     @classmethod
     def of(cls, items: Iterable[bytes | str], length: int = LENGTH, hashes: int = HASHES) -> BitVector:
-        """Return the filter of these items.
+        """Return the Bloom filter that contains these items (bytes, or texts as UTF-8).
 
         ``length``: length of the filter in bits. ``hashes``: number of bits that each item sets, 1 to 8.
         """
@@ -97,7 +98,10 @@ class BitVector:
 
     @classmethod
     def at(cls, positions: Iterable[int], length: int = LENGTH) -> BitVector:
-        """Return the vector with these bits set; raise ParameterError for a position outside [0, length)."""
+        """Return the vector in which exactly the bits at these positions are set.
+
+        ``length``: length of the vector in bits. Raises ParameterError for a position outside [0, length).
+        """
         vector_bits = 0
         for position in positions:
             if not 0 <= position < length:
@@ -107,7 +111,7 @@ class BitVector:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> BitVector:
-        """Return the vector of the bits in ``data``; bit 0 is the lowest bit of the first byte."""
+        """Return the vector with the bits of ``data``, 8 for each byte; bit 0 is the lowest bit of the first byte."""
         return cls(8 * len(data), int.from_bytes(data, "little"))
 
     def to_bytes(self) -> bytes:
@@ -115,7 +119,10 @@ class BitVector:
         return self.bits.to_bytes(self.length // 8, "little")
 
     def add(self, item: bytes | str, hashes: int = HASHES) -> None:
-        """Add an item (bytes, or a text as UTF-8) to the filter. ``hashes``: number of bits that it sets, 1 to 8."""
+        """Add an item (bytes, or a text as UTF-8) to the filter; ``hashes``: number of bits that the item sets, 1 to 8.
+
+        Some of these bits may coincide.
+        """
         for position in item_positions(item, self.length, hashes):
             self.bits |= 1 << position
 
@@ -125,7 +132,7 @@ class BitVector:
 
     @property
     def memory_B(self) -> int:
-        """Memory of the vector on a mote in bytes: all of its bits, zeros included, and its length."""
+        """Memory of the vector on a mote in bytes: all of its bits, zeros included, and 4 bytes for its length."""
         return self.length // 8 + 4
 
     @property
@@ -148,9 +155,10 @@ class BitVector:
         return BitVector(self.length, self.bits)
 
     def includes(self, other: BitVector) -> bool:
-        """Return whether every bit of the other vector is set in this one; False if this vector has no bits set.
+        """Return whether this vector has all bits of ``other``; False if this vector has no bits set.
 
-        The C implementation tests a publication against a subscription in this way.
+        The C implementation does the same test with a publication's filter (this vector) and a subscription's filter
+        (``other``).
         """
         _check_lengths(self, other)
         return bool(self.bits) and not other.bits & ~self.bits
@@ -189,9 +197,8 @@ class BitVector:
     def decode(cls, data: bytes, length: int | None = None) -> BitVector:
         """Return the vector that ``data`` encodes as a CBOR item (see `encode`).
 
-        Raises DecodeError if the bytes are not such an item, or if bytes follow the item.
-
-        If ``length`` (in bits) is given, a vector of another length raises DecodeError before it is unpacked.
+        Raises DecodeError if ``data`` is not such an item, or if bytes follow the item. If ``length`` is given, also
+        raises DecodeError for a vector of another length (in bits), before the vector is unpacked.
         """
         reader = cbor.Reader(data)
         vector = cls.read(reader, length)
@@ -202,7 +209,8 @@ class BitVector:
     def read(cls, reader: cbor.Reader, length: int | None = None) -> BitVector:
         """Read and return the vector at a reader's position; raise DecodeError if the next item is not a vector.
 
-        If ``length`` (in bits) is given, a vector of another length raises DecodeError before it is unpacked.
+        If ``length`` is given, also raise DecodeError for a vector of another length (in bits), before the vector is
+        unpacked.
         """
         item_begin = reader.at
         reader.array("a bit vector", 3)
@@ -244,7 +252,7 @@ class CountingVector:
 
     @property
     def memory_B(self) -> int:
-        """Memory of the sum on a mote in bytes: a vector for each binary digit of the counters, and 8 bytes."""
+        """Memory of the sum on a mote in bytes: one bit vector for each binary digit of the counters, and 8 bytes."""
         return len(self._digits) * self.length // 8 + 8
 
     def add(self, vector: BitVector) -> None:
@@ -280,7 +288,10 @@ class CountingVector:
         self.entries -= 1
 
     def without(self, vector: BitVector) -> CountingVector:
-        """Return a copy of the sum from which ``vector`` is removed; this sum does not change."""
+        """Return a copy of the sum from which ``vector`` is removed; this sum does not change.
+
+        Raises ParameterError if the vector cannot be in the sum.
+        """
         reduced_sum = CountingVector(self.length)
         reduced_sum._digits = self._digits[:]
         reduced_sum.entries = self.entries
@@ -288,7 +299,7 @@ class CountingVector:
         return reduced_sum
 
     def union(self) -> BitVector:
-        """Return the vector of the bits that at least one vector in the sum has."""
+        """Return the vector of the bits that at least one vector in the sum has set."""
         union_bits = 0
         for digit in self._digits:
             union_bits |= digit
@@ -308,11 +319,11 @@ class CountingVector:
 
 
 def routes(publication: BitVector, interests: BitVector, needs: bytes) -> bool:
-    """Return whether a publication is sent over a link with these interests and needs (32 bytes).
+    """Return whether a publication, given by its filter, is sent over a link with these interests and needs.
 
-    The publication is sent if the fuzzy hash of the bits that its filter and the interests share includes the needs.
-    Interests are a union of the filters of several subscriptions, so a matching publication may lack some of their
-    bits. It cannot lack the needs, which the fuzzy hashes of all these filters share.
+    The publication is sent if (the publication's filter AND the interests) has a fuzzy hash that includes the needs (32
+    bytes). Interests unite the filters of several subscriptions, so a matching publication need not have all their
+    bits. But it has all bits of at least one of these filters, and the fuzzy hash of each filter includes the needs.
     """
     _check_lengths(publication, interests)
     common_bits = publication.bits & interests.bits
@@ -394,8 +405,8 @@ def _encode_runs(bits: int, length: int) -> bytes | None:
 def _decode_runs(data: bytes, length: int, start: int) -> int:
     """Return the vector whose run-length code is ``data``, as an integer.
 
-    Raises DecodeError if the runs exceed ``length`` bits, or if ``data`` end within a code. ``start`` is the position
-    of the vector in its message, for the error.
+    ``length``: number of bits of the vector. ``start``: position of the vector in its message, for the error message.
+    Raises DecodeError if the runs exceed ``length`` bits, or if ``data`` ends in the middle of a code.
     """
     code_digits = format(int.from_bytes(data, "little"), f"0{8 * len(data)}b") if data else ""
     vector_bytes = bytearray(length // 8)

@@ -1,9 +1,10 @@
-"""Bloom filters and topics in arrays: the functions of `dps.bloom` and `dps.topics` for many at once, compiled.
+"""Bloom filters and topics in arrays: functions of `dps.bloom` and `dps.topics` for many filters and topics at once.
 
 Theory of operation
     Filters are rows of 64-bit words, little-endian, so a row's bytes are `BitVector.to_bytes`. Topics are concatenated
-    (`Texts`). Compiled loops split topics, hash their items into filters, and decide routes and matches. They create
-    no Python objects.
+    (`Texts`); functions also accept a sequence of str or bytes. An *item* is a string that a topic adds to a filter.
+    Loops compiled by numba split topics, hash their items into filters, and decide routes and matches. They create no
+    Python objects.
 
     SHA-256 is implemented here, as for such short items a library call costs more than the hash. A routing decision
     uses only those few words in which the publication's filter has a bit. It counts bits only if the first three words
@@ -15,8 +16,9 @@ Cost
     bytes.
 
 Limits
-    Only little-endian machines. Each publication or subscription has one topic; for several topics, combine filters
-    with ``|``, and matches with ``any`` and ``all``.
+    Only little-endian machines. The functions expect one topic for each publication or subscription. If it has several
+    topics, combine their filters with ``|``. For a match, each topic of the subscription (``all``) must match at least
+    one topic of the publication (``any``).
 
     A mote cannot run this module.
 """
@@ -53,7 +55,7 @@ class Texts(NamedTuple):
         return cls(np.frombuffer(b"".join(encoded_texts), np.uint8), starts)
 
     def text(self, number: int) -> bytes:
-        """Return the bytes of the text with this index."""
+        """Return the bytes of the text with the index ``number``."""
         return self.data[self.starts[number] : self.starts[number + 1]].tobytes()
 
     def __len__(self) -> int:
@@ -70,9 +72,9 @@ def publication_filters(
     separators: str | bytes = topics.SEPARATORS,
     wildcards: bool = True,
 ) -> np.ndarray:
-    """Return the filter of each published topic, uint64 of shape (topics, length / 64).
+    """Return the filter of each of the topics ``published``, uint64 of shape (topics, length / 64).
 
-    ``length``: bits of a filter. ``hashes``: number of bits that each part of a topic sets. ``separators``: characters
+    ``length``: bits of a filter. ``hashes``: number of bits that each item of a topic sets. ``separators``: characters
     that divide topics into segments. ``wildcards``: whether subscriptions with wildcards can match the topics. Raises
     AttributeFormatError for an invalid topic.
     """
@@ -88,9 +90,9 @@ def subscription_filters(
     hashes: int = HASHES,
     separators: str | bytes = topics.SEPARATORS,
 ) -> np.ndarray:
-    """Return the filter of each subscribed topic, uint64 of shape (topics, length / 64).
+    """Return the filter of each of the topics ``subscribed``, uint64 of shape (topics, length / 64).
 
-    ``length``: bits of a filter. ``hashes``: number of bits that each part of a topic sets. ``separators``: characters
+    ``length``: bits of a filter. ``hashes``: number of bits that each item of a topic sets. ``separators``: characters
     that divide topics into segments. Raises AttributeFormatError for an invalid topic.
     """
     topic_texts, is_separator = _check_topics(subscribed, separators, subscribed=True)
@@ -152,7 +154,10 @@ def matches(published: Topics, subscribed: Topics, separators: str | bytes = top
 
 
 def from_vectors(vectors: Sequence[BitVector]) -> np.ndarray:
-    """Return bit vectors, all of the same length, as the rows of an array (uint64)."""
+    """Return bit vectors of one length as the rows of an array, uint64 of shape (vectors, length / 64).
+
+    Raises ParameterError if the lengths differ, or if ``vectors`` is empty.
+    """
     if not vectors or len({vector.length for vector in vectors}) != 1:
         lengths = sorted({vector.length for vector in vectors})
         raise ParameterError(f"bit vectors have the lengths {lengths}; give one or more vectors of the same length")
@@ -161,7 +166,7 @@ def from_vectors(vectors: Sequence[BitVector]) -> np.ndarray:
 
 
 def to_vectors(filters: np.ndarray) -> list[BitVector]:
-    """Return the rows of an array of filters as a list of bit vectors."""
+    """Return the rows of ``filters``, uint64 of shape (filters, length / 64), as a list of bit vectors."""
     return [BitVector.from_bytes(row.tobytes()) for row in _check_filters(filters)]
 
 

@@ -102,10 +102,11 @@ def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -
 def _insert_item(
     row: np.ndarray, item: np.ndarray, size: Integer, hashes: Integer, state: np.ndarray, w: np.ndarray
 ) -> None:
-    """Set the bits of an item in ``row``, a filter; each of ``hashes`` hashes sets one bit.
+    """Add an item to a filter: set ``hashes`` bits of ``row``, the words of the filter.
 
-    The item is the first ``size`` bytes of ``item``; later bytes are overwritten. ``state``, ``w``: scratch memory of
-    SHA-256. DPS reads the digest as little-endian words, so the big-endian words of SHA-256 are converted.
+    The item is the first ``size`` bytes of the buffer ``item``; later bytes are overwritten. ``state``, ``w``: scratch
+    memory of SHA-256. The position of each bit is a 32-bit word of the item's digest, read as little-endian, modulo the
+    filter's length.
     """
     _digest(state, w, item, size)
     filter_bits = 64 * row.size
@@ -139,10 +140,10 @@ def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separato
 def _copy_segment(
     item: np.ndarray, data: np.ndarray, separators: np.ndarray, count: Integer, index: Integer, end: Integer
 ) -> int:
-    """Write the item that stands for one segment of a topic to ``item``, and return its size in bytes.
+    """Write the item of one segment of a topic to the buffer ``item``; return the item's size in bytes.
 
-    The item is all earlier separators of the topic, then the segment, then the next separator, if any. Example: the
-    items of "a/b/c" are "a/", "/b/" and "//c".
+    The item consists of all earlier separators of the topic, the segment, and the next separator, if any. Example: the
+    items of the segments of "a/b/c" are "a/", "/b/" and "//c".
 
     ``separators``: positions of the topic's ``count`` separators in ``data``; ``index``: number of separators before
     the segment; ``end``: position after the topic.
@@ -172,7 +173,7 @@ def add_publications(
     """Add the topic of publication i to the filter in row i of ``filters`` (uint64), for all publications.
 
     ``data``: the bytes of all topics. ``starts``: where each topic begins. ``is_separator``: whether each of the 256
-    byte values is a separator. ``hashes``: number of bits that each part of a topic sets. ``wildcards``: whether
+    byte values is a separator. ``hashes``: number of bits that each item of a topic sets. ``wildcards``: whether
     subscriptions with wildcards can match; if False, only the topic itself is inserted. ``longest``: largest size of a
     topic in bytes.
     """
@@ -218,7 +219,7 @@ def add_subscriptions(
     """Add the topic of subscription i to the filter in row i of ``filters`` (uint64), for all subscriptions.
 
     ``data``: the bytes of all topics. ``starts``: where each topic begins. ``is_separator``: whether each of the 256
-    byte values is a separator. ``hashes``: number of bits that each part of a topic sets. ``longest``: largest size of
+    byte values is a separator. ``hashes``: number of bits that each item of a topic sets. ``longest``: largest size of
     a topic in bytes.
     """
     item_buffer = np.empty(longest + 2 * _BLOCK_B, np.uint8)
@@ -327,7 +328,7 @@ def _matches(
 
 @njit(cache=True)
 def fuzzy_hash(filters: np.ndarray, hashes: np.ndarray) -> None:
-    """Write the fuzzy hash of each filter, four words, to the same row of ``hashes``."""
+    """Write the fuzzy hash of the filter in row i of ``filters``, four 64-bit words, to row i of ``hashes``."""
     for i in range(filters.shape[0]):
         folded_words, bit_count = np.uint64(0), 0
         for k in range(filters.shape[1]):
@@ -347,10 +348,10 @@ def _or_rotated(x: np.uint64, count: Integer) -> np.uint64:
 
 @njit(cache=True)
 def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Return the first three words of a fuzzy hash; ``folded``: the vector, folded to 64 bits.
+    """Return the first three words of a vector's fuzzy hash, which differ in the distances of their rotations.
 
-    Each word starts as the folded vector. For each of several distances in turn, the word is or-ed with itself rotated
-    by this distance.
+    ``folded``: the 64-bit words of the vector, or-ed together. A word of the hash starts with this value. For each of
+    several distances in turn, the word is then or-ed with itself rotated by the distance.
     """
     first_word = _or_rotated(_or_rotated(folded, 7), 31)
     second_word = _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)
@@ -369,7 +370,7 @@ def route(routed: np.ndarray, filters: np.ndarray, interests: np.ndarray, needs:
     """Set routed[i, j] to whether publication i is sent over link j, as `bloom.routes` decides.
 
     ``filters``: a row for each publication, its filter. ``interests``, ``needs``: a row for each link, the filter and
-    the fuzzy hash that its neighbor has sent.
+    the needs (a fuzzy hash) that the neighbor at the other end has sent.
     """
     nonzero_words = np.empty(filters.shape[1], np.int64)
     for i in range(routed.shape[0]):
@@ -406,7 +407,7 @@ def _is_routed(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray
 
 @njit(cache=True)
 def include(included: np.ndarray, filters: np.ndarray, others: np.ndarray) -> None:
-    """Set included[i, j] to whether filter i has all bits of ``others[j]``; an empty filter includes no filter."""
+    """Set included[i, j] to whether ``filters[i]`` has all bits of ``others[j]``; False if ``filters[i]`` is empty."""
     for i in range(included.shape[0]):
         is_empty = True
         for k in range(filters.shape[1]):

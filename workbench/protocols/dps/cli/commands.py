@@ -65,7 +65,7 @@ async def _run(options: argparse.Namespace, command: Command) -> int:
 
 
 def make_node(options: argparse.Namespace, output: Output) -> Any:
-    """Return a new, unopened node with the settings in the options."""
+    """Return a new node with the settings in the options; the node is not open yet."""
     settings = {
         "separators": options.separators,
         "filter_bits": options.filter_bits,
@@ -115,7 +115,7 @@ def _make_multicast(options: argparse.Namespace) -> Any:
 
 
 async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Print received publications, at most ``--count`` of them; return the exit status."""
+    """Print received publications, and end after ``--count`` of them if that is given; return the exit status, 0."""
     topic_sets = ([options.topics] if options.topics else []) + options.sets
     if not topic_sets:
         raise ParameterError("no topic is given; give at least one, as in: workbench dps subscribe a/+/c")
@@ -165,7 +165,10 @@ def _acknowledge(publication: Any, options: argparse.Namespace, output: Output) 
 
 
 async def publish(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Publish on the command line's topics, or once for each line of standard input; return the exit status."""
+    """Publish on the topics in the command line; without topics there, publish once for each line of standard input.
+
+    Return the exit status: 1 if fewer acknowledgements than ``--count`` came, else 0.
+    """
     for address in options.link:
         await node.link(address)
     if options.discover is not None and options.topics:
@@ -188,10 +191,11 @@ async def publish(node: Any, options: argparse.Namespace, output: Output) -> int
 
 
 async def _publish(node: Any, options: argparse.Namespace, output: Output, known_series: dict[Any, Any]) -> Any:
-    """Publish once, as the options require, and return the series of the publication.
+    """Publish once with these options, or end a retained publication if the option ``ttl`` is -1; return the series.
 
-    ``known_series`` is {(topics, options): series} of earlier calls. If it has a series with the same topics and
-    options, the publication belongs to this series. Otherwise a new series begins, and is added to ``known_series``."""
+    ``known_series`` is {(topics, options): series} of earlier calls. A publication with the same topics and options
+    continues the stored series; any other publication begins a new series, which is added.
+    """
     payload = options.message if options.json_message is None else data_of_json(options.json_message)
     series_key = (tuple(options.topics), options.ack, options.no_wildcards)
     series = known_series.get(series_key)
@@ -239,7 +243,10 @@ async def _publish_lines(node: Any, output: Output) -> int:
 
 
 class _LineParser(argparse.ArgumentParser):
-    """A parser for a line of standard input; it raises ParameterError instead of ending the program."""
+    """A parser for the arguments in a line of standard input.
+
+    For invalid arguments it raises ParameterError, and does not end the program as an ArgumentParser does.
+    """
 
     def error(self, message: str) -> Any:
         raise ParameterError(f"{message}; a line has the form: TOPIC ... [-t S] [-a] [-m TEXT | -j JSON]")
@@ -263,7 +270,7 @@ def _put_line(queue: asyncio.Queue[str | None], line: str | None, loop: asyncio.
 
 
 def _read_lines(put: Callable[[str | None], None]) -> None:
-    """Call ``put`` with each line of standard input, and with None at its end; run in a thread."""
+    """Call ``put`` with each line of standard input and then with None; run this function in a thread."""
     incomplete_line = b""
     with suppress(RuntimeError, CancelledError):  # The event loop is closed.
         # This thread would hold the lock of sys.stdin while the interpreter ends.
@@ -276,7 +283,7 @@ def _read_lines(put: Callable[[str | None], None]) -> None:
 
 
 async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Link to the nodes of ``--link``, which connects their meshes, until the command is interrupted."""
+    """Link to the nodes that ``--link`` names, so that their meshes are connected; wait until interrupted."""
     for address in options.link:
         await node.keep_linked(address)
     await _join(node, options, output)
@@ -285,7 +292,10 @@ async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
 
 
 async def discover(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Print each discovered node and its changes, until ``--count`` nodes were discovered; return the exit status."""
+    """Print each node that is discovered, changes or is lost; return the exit status.
+
+    The command ends when ``--count`` nodes were discovered, if that option is given.
+    """
     for address in options.link:
         await node.keep_linked(address)
     known_addresses = set()
@@ -308,7 +318,7 @@ async def register(node: Any, options: argparse.Namespace, output: Output) -> in
 
 
 async def lookup(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Print the registered addresses; return the exit status: 0, or 1 if no address is registered."""
+    """Print the addresses that a registry stores; return the exit status: 1 if the registry sends none, else 0."""
     addresses = await node.lookup(options.registry, options.tenant, options.count, options.wait)
     for address in addresses:
         output.write("address", address, address=address)

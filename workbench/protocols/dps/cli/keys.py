@@ -24,7 +24,8 @@ _SIGNED = ("2", "3")
 def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
     """Add the options for keys to a command's parser.
 
-    ``publishes``: whether to add also the options to encrypt and sign publications."""
+    ``publishes``: whether the command publishes; then options to encrypt and sign publications are added, too.
+    """
     key_group = parser.add_argument_group(
         "keys",
         "A key's identifier KID is a text, or 0x and hexadecimal digits. "
@@ -103,7 +104,10 @@ def _add_shared(store: KeyStore, text: str) -> bytes:
 
 
 def _load_shared_key(source: str) -> bytes:
-    """Return the 32 bytes of a key. ``source`` is 64 hexadecimal digits, or a file with the digits or the bytes."""
+    """Return the 32 bytes of a shared key; raise DataError if they cannot be read.
+
+    ``source``: 64 hexadecimal digits, or the name of a file with these digits or with the 32 bytes.
+    """
     from workbench.protocols.dps.cose.algorithms import KEY_B  # Imported only for keys, since it loads `cryptography`.
 
     shared_key = _key_from_digits(source)
@@ -145,13 +149,16 @@ def _add_public(store: KeyStore, text: str) -> bytes:
         file_bytes = _read_key_file(file_name)
     else:
         file_bytes = _read_key_file(text)
-        kid = _common_name(file_bytes, text)
+        kid = _read_common_name(file_bytes, text)
     store.add_public(kid, file_bytes)
     return kid
 
 
-def _common_name(pem: bytes, source: str) -> bytes:
-    """Return the common name in a certificate; ``source`` is its file, for the error message."""
+def _read_common_name(pem: bytes, source: str) -> bytes:
+    """Return the common name in a certificate as bytes; raise ParameterError if ``pem`` is not such a certificate.
+
+    ``source``: name of the certificate's file, for the error message.
+    """
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -167,7 +174,10 @@ def _common_name(pem: bytes, source: str) -> bytes:
 
 
 def _split_option(text: str, option: str) -> tuple[bytes, str]:
-    """Return (identifier, FILE) of an option's value ``text``, which has the form KID=FILE; ``option``: its name."""
+    """Return (key identifier, FILE) from ``text``, the value KID=FILE of an option.
+
+    ``option``: name of the option, for the error message. Raises ParameterError for a value of another form.
+    """
     kid, equals, source = text.partition("=")
     if not (kid and equals and source):
         # The message does not quote the text, which may be a key.

@@ -108,7 +108,10 @@ class Output:
         )
 
     def discovered(self, node: Any, topics: list[str]) -> None:
-        """Print a node that discovery reports; ``topics``: the topics that its announced filter may match."""
+        """Print a node that discovery reports as found, changed or gone.
+
+        ``topics``: the topics of the option ``--topic`` to which the node may subscribe.
+        """
         bits = node.interests.popcount
         interests_text = f"a filter of {bits} bits" if bits else "nothing"
         topics_text = f", which may be {' or '.join(topics)}" if topics else ""
@@ -150,7 +153,7 @@ class Output:
             self.write("debug", event_text, **event_fields, detail=str(event.detail))
 
     def end(self) -> None:
-        """Print the last line: numbers of sent, received and dropped datagrams."""
+        """Print the last line: numbers of sent and received datagrams, and of drops by reason."""
         node = self.node
         drops = ", ".join(f"{drop_count} {reason}" for reason, drop_count in sorted(node.drops.items())) or "none"
         self.write(
@@ -186,7 +189,7 @@ def printable(text: str) -> str:
 
 
 def _protection_text(item: Any) -> str:
-    """Return how a publication or acknowledgement is encrypted and signed, or "" for a plain message."""
+    """Return a text that states how a publication or acknowledgement is encrypted and signed; "" if it is neither."""
     encryption_text = "" if item.way is None else f", encrypted by {item.way}"
     return encryption_text + ("" if item.sender is None else f", signed by {kid_text(item.sender)}")
 
@@ -231,7 +234,7 @@ def json_of_data(data: bytes) -> str:
             cbor2.loads(data), default=lambda value: value.hex() if isinstance(value, bytes) else str(value)
         )
     except (cbor2.CBORError, ValueError, TypeError, RecursionError) as error:
-        raise DecodeError(f"{len(data)} bytes are not CBOR that JSON can represent: {error}") from None
+        raise DecodeError(f"the payload of {len(data)} bytes cannot be converted from CBOR to JSON: {error}") from None
 
 
 def _refuse_references(data: bytes) -> None:

@@ -16,17 +16,18 @@ Theory of operation
     A sender with a key pair also signs encrypted messages: a countersignature over the ciphertext. A message with a bad
     signature is not dropped. It is delivered without a sender, and the application decides whether to trust it.
 
-    An answer to an encrypted publication goes back under the same key, or to the publisher's public key:
-    `Security.answering`.
+    An acknowledgement of an encrypted publication is encrypted with the same key or, with ECDH, with the publisher's
+    public key: `Security.answering`.
 
 Cost
     Symmetric encryption or decryption takes 0.1 ms; a signature, its check, or ECDH 0.2 to 0.6 ms.
 
 Limits
-    Keys prevent reading, not writing: a node with keys also delivers plain messages of strangers, as in the C
-    implementation. For such a message ``way`` (how it was encrypted) and ``sender`` (the key that signed it) are both
-    None. ``Security(..., plain=False)`` drops them. A plain answer to an encrypted publication is always dropped. Any
-    node with a shared key can write under it; only a signature identifies the sender.
+    Keys keep strangers from reading messages, not from sending them: a node with keys also delivers messages that are
+    neither encrypted nor signed (*plain* messages), as in the C implementation. For such a message ``way`` (how it was
+    encrypted) and ``sender`` (the key that signed it) are both None. A node with ``Security(..., plain=False)`` drops
+    plain messages. A plain acknowledgement of an encrypted publication is always dropped. Any node that has a shared
+    key can encrypt messages with it; only a signature identifies the sender.
 
     The nonce of implicit and direct encryption is derived from the publication's sequence number and id, and a bit
     that is set in acknowledgements. So two subscribers that acknowledge one publication under one direct key use the
@@ -36,7 +37,8 @@ Limits
 
 Why no COSE library
     The countersignature follows RFC 8152, with an empty external part. RFC 9338 replaced this kind, and cwt, the
-    maintained library for Python, offers only the new kind. Everything else is four CBOR arrays around `cryptography`.
+    maintained library for Python, offers only the new kind. The rest is small: four CBOR arrays, filled by the library
+    `cryptography`.
 
 Reference
     RFC 8152; RFC 3394 (key wrap); https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -85,12 +87,16 @@ class Opened(NamedTuple):
 class Security:
     """The encryption and signatures of one node, for messages that it sends and receives.
 
+    keys        the node's `KeyStore`
     way         key management of the encryption, one of `WAYS`; None sends messages without encryption
     recipients  identifiers (bytes or texts) of the recipients' keys: one for "implicit" and "direct", one or more for
                 the other values of ``way``
     sender      identifier of the private key that signs messages; None sends them without a signature
     plain       whether to accept messages that are neither encrypted nor signed by a known key; if not, they are
                 dropped with the reason "plain"
+
+    The constructor raises ParameterError for an invalid ``way`` or number of recipients, and for a key that is not in
+    the store.
     """
 
     def __init__(
@@ -145,7 +151,10 @@ class Security:
         return dps.with_secured_body(message, structures.encode_signed(signature, plain_body))
 
     def open(self, message: Any) -> Opened:
-        """Return a received message as `Opened`, decrypted if necessary; raise DecodeError if decryption fails."""
+        """Return a received message as `Opened`: decrypted if necessary, and with its signature verified.
+
+        Raises DecodeError if decryption fails. A message with an invalid signature is returned, with ``sender`` None.
+        """
         if message.data is not None:
             return Opened(message, None, None, None)
         cose_item = structures.decode(message.body)
@@ -163,9 +172,8 @@ class Security:
         """Return the `Security` that encrypts an acknowledgement as the publication ``opened`` was encrypted.
 
         The key is that of the publication, except with ECDH: then the acknowledgement is encrypted with the public key
-        of the publication's signer.
-        Raises ParameterError if ECDH was used without a valid signature by a known key, or if the key is not in the
-        store.
+        of the publication's signer. Raises ParameterError if ECDH was used without a valid signature by a known key, or
+        if the key is not in the store.
         """
         if opened.way == ECDH_ES_A256KW:
             if opened.sender is None:
@@ -204,8 +212,8 @@ class Security:
     def _decrypt(self, item: CoseItem, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
         """Decrypt an encrypted item; return (key management, identifier of the key, decrypted bytes).
 
-        ``external``: bytes outside the item that the encryption authenticates. ``fixed_nonce``: nonce of items without
-        a nonce of their own, which are encrypted directly with a shared key. Raises DecodeError if no key fits.
+        ``external``: bytes outside the item that the encryption authenticates. ``fixed_nonce``: the nonce of an item
+        that contains none; such an item is encrypted directly with a shared key. Raises DecodeError if no key fits.
         """
         authenticated_bytes = structures.encryption_structure(item.tag, item.protected, external)
         for key_management, kid, content_key in self._content_keys(item):
@@ -255,8 +263,8 @@ class Security:
     ) -> bytes | None:
         """Return the identifier of the key that made a signature; None if the key is unknown or the signature invalid.
 
-        ``context``, ``external``, ``content`` and ``body_protected`` determine the signed bytes, as in
-        `structures.signature_structure`.
+        The other arguments determine the signed bytes, as in `structures.signature_structure`. ``signature`` None: the
+        message has no signature, and the result is None.
         """
         if signature is None or signature.kid not in self.keys.public:
             return None
@@ -270,8 +278,8 @@ class Security:
 def nonce(message: Any) -> bytes:
     """Return the nonce (12 bytes) of a message that is encrypted directly with a shared key.
 
-    The nonce consists of the sequence number, the first 8 bytes of the publication id, and a bit that is set for
-    acknowledgements.
+    The nonce consists of the publication's sequence number and the first 8 bytes of the publication id. One bit of
+    these bytes is replaced: it is set for an acknowledgement, and cleared for a publication.
     """
     is_acknowledgement = isinstance(message, dps.Acknowledgement)
     sequence_number = message.acknowledged if is_acknowledgement else message.sequence

@@ -26,7 +26,7 @@ _BY_NUMBER: dict[int, tuple[Curve, int]] = {2: (ec.SECP384R1(), 48), 3: (ec.SECP
 
 
 def is_supported(curve: ec.EllipticCurve) -> bool:
-    """Return whether DPS can use a curve."""
+    """Return whether DPS can use an elliptic curve: True for P-384 and P-521."""
     return curve.name in _CURVES
 
 
@@ -42,7 +42,10 @@ def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> b
 
 
 def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
-    """Decrypt the key ``wrapped`` with the key ``wrapping`` (AES key wrap); return None if this fails."""
+    """Return the key that ``wrapped`` contains, decrypted with the key ``wrapping`` (AES key wrap).
+
+    Return None if this fails, if the result does not have 32 bytes, or if ``wrapping`` is None.
+    """
     if wrapping is None:
         return None
     try:

@@ -28,8 +28,8 @@ _CONTEXTS = {ENCRYPT0: b"Encrypt0", ENCRYPT: b"Encrypt"}
 class Signature(NamedTuple):
     """The signature of a signed item (Sign1), or the countersignature of an encrypted item.
 
-    ``protected`` is the encoded header of the signature, ``algorithm`` its COSE number, ``kid`` the identifier of the
-    signing key, and ``value`` the signature itself.
+    ``protected`` is the encoded header of the signature, ``algorithm`` the COSE number of the signature algorithm,
+    ``kid`` the identifier of the signing key, and ``value`` the signature itself.
     """
 
     protected: bytes
@@ -114,7 +114,10 @@ def signature_structure(
 
 
 def key_derivation_structure() -> bytes:
-    """Return the COSE_KDF_Context from which ECDH-ES+A256KW derives the wrapping key; it names no parties."""
+    """Return the COSE_KDF_Context from which ECDH-ES+A256KW derives the wrapping key.
+
+    Its fields for the identities of sender and recipient are empty.
+    """
     no_party = cbor.sequence(cbor.NULL, cbor.NULL, cbor.NULL)
     public_info = cbor.sequence(cbor.unsigned(256), cbor.byte_string(ECDH_HEADER))
     return cbor.sequence(cbor.integer(A256KW), no_party, no_party, public_info)
@@ -141,7 +144,10 @@ def encode_signed(signature: Signature, payload: bytes) -> bytes:
 
 
 def _encode_signature(signature: Signature, *payload: bytes) -> bytes:
-    """Return the CBOR array of a Sign1 item with ``payload`` (already in CBOR); without it, of a countersignature."""
+    """Return the CBOR array of a signed item (Sign1) or of a countersignature.
+
+    ``payload``: the payload of the signed item, already encoded in CBOR; absent for a countersignature.
+    """
     kid_header = _encode_header((_KID, cbor.byte_string(signature.kid)))
     return cbor.sequence(cbor.byte_string(signature.protected), kid_header, *payload, cbor.byte_string(signature.value))
 
@@ -173,7 +179,7 @@ def decode(data: bytes) -> CoseItem:
         signature, payload = _read_signature(reader, "a signed item", True)
         return CoseItem(SIGN1, signature.protected, b"", payload, (), signature)
     if tag not in (ENCRYPT0, ENCRYPT):
-        raise DecodeError(f"a COSE item has tag {tag}; DPS uses 16, 18 and 96")
+        raise DecodeError(f"a COSE item has tag {tag}; DPS uses 16 (Encrypt0), 18 (Sign1) and 96 (Encrypt)")
     reader.array("an encrypted item", 4 if tag == ENCRYPT else 3)
     protected_header = reader.byte_string("protected header")
     algorithm = _read_algorithm(protected_header)
@@ -194,7 +200,9 @@ def _decode_recipient(reader: cbor.Reader) -> Recipient:
     wrapped_key = reader.byte_string("wrapped key")
     algorithm = _read_algorithm(protected_header) if protected_header else headers.algorithm
     if algorithm not in (DIRECT, A256KW, ECDH_ES_A256KW):
-        raise DecodeError(f"a recipient has algorithm {algorithm}; DPS uses -5, -6 and -31")
+        raise DecodeError(
+            f"a recipient has algorithm {algorithm}; DPS uses -5 (A256KW), -6 (direct) and -31 (ECDH-ES+A256KW)"
+        )
     return Recipient(algorithm, headers.kid, headers.ephemeral, wrapped_key)
 
 
@@ -230,7 +238,7 @@ def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
 
 
 def _read_key(reader: cbor.Reader) -> int | None:
-    """Read and return the integer key of a header; if the key is not an integer, skip it and return None."""
+    """Read and return the integer key of an entry of a header map; skip a key of another type, and return None."""
     if reader.peek() in (cbor.UNSIGNED, cbor.NEGATIVE):
         return reader.integer("key of a header", _LOWEST, _HIGHEST)
     reader.skip("key of a header")

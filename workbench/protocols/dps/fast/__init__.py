@@ -13,7 +13,7 @@ Theory of operation
     the definition's functions (`rules.py`), compiled unchanged.
 
 Parameters of the functions
-    core                                the engine's arrays
+    core                                the engine's arrays (`workbench.sim.fast.layout.Core`)
     state                               the arrays of this twin (`state.py`)
     i                                   index of the node that acts
     link                                row of ``state.links``: the data of node ``i`` about one neighbor
@@ -25,7 +25,7 @@ Parameters of the functions
 
 Cost
     To process a link message, a node reads the filters of all its links; to forward a publication, it reads a few words
-    of each link's filter. Memory: 32 bytes for each pair of node and publication; 150 bytes for each neighbor; each
+    of each link's filter. Memory: 32 bytes for each pair of node and publication; 200 bytes for each neighbor; each
     different filter once.
 
 Limits
@@ -79,7 +79,7 @@ WAKES = True
 def has_room(core, state):
     """Return whether the arrays of filters and of needs have enough free rows for any single event at a node.
 
-    Needs are the fuzzy hashes of interests. An event can create at most ``state.most_new`` filters and needs.
+    Needs are fuzzy hashes of filters. An event adds at most ``state.most_new`` filters, and as many needs.
     """
     most_filters = state.numbers[Number.FILTERS] + state.most_new
     most_needs = state.numbers[Number.NEEDS] + state.most_new
@@ -160,9 +160,10 @@ def _earlier(first_us, second_us):
 
 @compiled
 def _change_own(core, state, i, subscription, in_force, now):
-    """Begin (``in_force`` is 1) or end (``in_force`` is 0) a subscription of node ``i``.
+    """Begin or end a subscription of node ``i``, and send the changed interests to the neighbors.
 
-    Then send all neighbors the changed sum of the filters of the node's subscriptions.
+    ``in_force``: 1 to begin the subscription, 0 to end it. The union of the filters of the node's own subscriptions,
+    which is part of its interests, is computed again.
     """
     state.in_force[subscription] = in_force
     node = state.nodes[i]
@@ -289,10 +290,11 @@ def wake(core, state, i, now):
 
 @compiled
 def _send_scout(core, state, i, now):
-    """End the link to the current scout if the link is muted and no answer is outstanding; then link to the next scout.
+    """Request a link with the next scout, after ending the link to the current scout if that link is muted.
 
-    A scout is a neighbor with a trial link, not one of the best neighbors. A node links to one scout after another, as
-    a scout may be in another part of the network. A muted link is one that seems to close a loop.
+    Besides the links with its best neighbors, a node has a trial link with one other neighbor, the *scout*, which may
+    be in another part of the network. A muted trial link seems to close a loop, so the scout is in the same part.
+    The link also stays while an answer is outstanding.
     """
     node = state.nodes[i]
     scout_link = np.int64(node.scout)

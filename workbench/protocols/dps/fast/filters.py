@@ -27,7 +27,7 @@ EMPTY = 0  # row of the filter without set bits, and of the needs without set bi
 
 
 class Number(twin.Codes):
-    """Indices in ``state.numbers``, which counts stored filters, stored needs (fuzzy hashes) and publications."""
+    """Indices of the counters in ``state.numbers``: stored filters, stored needs (fuzzy hashes), and publications."""
 
     FILTERS = auto()
     NEEDS = auto()
@@ -87,10 +87,11 @@ def _are_equal(rows, first, second):
 
 @compiled
 def _find_or_add(rows, hashes, table, row):
-    """Return the index of the stored row that equals the new row ``row``; if no row is equal, store the new row.
+    """Return the index of the stored row that equals the new row; if no row is equal, store the new row.
 
-    ``rows``: all filters, or all needs, followed by the new row at index ``row``. ``hashes``: hash of each stored row.
-    ``table``: hash table of the stored rows. To store a new row, add its hash to ``hashes`` and its index to ``table``.
+    ``rows``: all stored filters, or all stored needs, followed by the new row at index ``row``. ``hashes``: hash of
+    each stored row. ``table``: hash table of the stored rows. Storing the new row means to add its hash to ``hashes``
+    and its index to ``table``.
     """
     hash_value = _hash_row(rows, row)
     slot_mask = len(table) - 1
@@ -179,7 +180,7 @@ def add_to_sum(state, interests, needs):
 def end_sum(state, entries):
     """Finish the sum of interests that `clear_sum` has started.
 
-    ``entries``: number of filters that were added. If it is 0, all bits of the needs are still set; clear them.
+    ``entries``: number of filters that were added. If it is 0, the needs still have all bits set, and are cleared.
     """
     if entries == 0:
         row = state.numbers[Number.NEEDS]
@@ -257,7 +258,7 @@ def _encoded_B(state, row):
 
 
 def longest_B(length: int) -> int:
-    """Return the largest size in bytes of an encoded filter of ``length`` bits: the size without compression."""
+    """Return the largest size in bytes of an encoded filter of ``length`` bits, which is its size as plain bytes."""
     return len(BitVector(length, int.from_bytes(b"\x55" * (length // 8), "little")).encode())
 
 
@@ -271,9 +272,9 @@ def _or_rotated(word, distance):
 
 @compiled
 def _lacks_need(state, needs, k, word):
-    """Return whether word ``k`` of a link's needs has a bit that the same word of a publication's fuzzy hash lacks.
+    """Return whether a word of a publication's fuzzy hash lacks a bit that a link's needs have in the same word.
 
-    ``needs``: row of the needs in ``state.needs``. ``word``: word ``k`` of the fuzzy hash.
+    ``needs``: row of the needs in ``state.needs``. ``k``: index of the word. ``word``: this word of the fuzzy hash.
     """
     return (state.needs[needs, k] & ~word) != _NO_BITS
 

@@ -42,10 +42,10 @@ def _is_expired(state, i, publication, now):
 
 @compiled
 def _make_room(state, i, now):
-    """Make room for a publication in node ``i``'s history.
+    """Make room for one more publication in the history of node ``i``.
 
-    Remove the oldest publications if the history is full. Remove the expired publications only from time to time, when
-    `rules.clears_history` allows it.
+    If the history is full, remove the oldest publications. Expired publications are removed only now and then, when
+    `rules.clears_history` returns True.
     """
     node = state.nodes[i]
     node.since_cleared += 1
@@ -118,7 +118,7 @@ def was_received_from(state, i, publication, link):
 def find_reverse_link(state, i, publication):
     """Return the link over which a publication came to node ``i`` with the fewest hops, or NONE.
 
-    If several links have the same number of hops, the link over which the publication came first is returned.
+    Of several links with the same number of hops, return that of the first arrival.
     """
     best_link, best_rank = NONE, np.int64(0)
     for link in range(state.link_first[i], state.link_first[i + 1]):

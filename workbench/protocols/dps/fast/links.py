@@ -1,7 +1,7 @@
 """The links of DPS's fast twin (its compiled version): the state machine of `workbench.protocols.dps.links`.
 
-This module leaves out cases that cannot happen in a run of a scenario: links that are ended while an answer is
-outstanding, more neighbors than ``max_links``, and malformed messages.
+This module leaves out cases that cannot happen in a run of a scenario: more neighbors than ``max_links``, and malformed
+messages.
 """
 
 import numpy as np
@@ -206,10 +206,11 @@ def _send_changes(core, state, i, link, now):
 
 @compiled
 def _find_replacement(state, i, link):
-    """Return the muted link to unmute in place of ``link``, which has ended, or NONE if no link is muted.
+    """Return the muted link to unmute in place of ``link``, which has ended, or NONE.
 
-    Prefer a muted link whose mesh id was created by the same node as the mesh id of ``link``. Return NONE if an active
-    link has a mesh id of this node too: then no replacement is needed.
+    The owner of a mesh id is the node that created it. If an active link has an id with the same owner as the id of the
+    ended link, no replacement is needed. Otherwise a muted link whose id has this owner is preferred to other muted
+    links. The result is NONE if no link is muted or no replacement is needed.
     """
     ended_remote = state.links[link]
     replacement_link = NONE
@@ -231,8 +232,8 @@ def _find_replacement(state, i, link):
 def _set_inbound(state, i, link, interests, needs):
     """Store the interests and needs that a neighbor has sent, and mark them as changed for the trace.
 
-    ``link``: index of the link with the neighbor. ``interests``: index of their filter in ``state.filters``, or NONE to
-    remove the stored interests. ``needs``: index of their fuzzy hash in ``state.needs``.
+    ``interests``: index of the filter in ``state.filters``, or NONE to remove the stored interests. ``needs``: index of
+    the needs (a fuzzy hash) in ``state.needs``.
     """
     state.links[link].inbound = interests
     state.links[link].inbound_needs = needs
@@ -270,7 +271,10 @@ def unlink(core, state, i, link, now):
 
 @compiled
 def update(core, state, i, now):
-    """Send the interests of node ``i`` to each neighbor for which they changed since the last message to it."""
+    """Send the current interests of node ``i`` to each neighbor for which they have changed since they were last sent.
+
+    If an answer of the neighbor is outstanding, the interests are sent after the answer.
+    """
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         _apply_nested_input(core, state, i, link, CHANGED, now)
@@ -333,7 +337,7 @@ def _receive_unlink(core, state, i, link, message, now):
 
 @compiled
 def _restarts_link(core, state, i, link, message):
-    """Return whether a subscription message shows that its sender had given the link up, or had restarted."""
+    """Return whether a subscription message shows that its sender had given the link up or had been restarted."""
     remote, revision = state.links[link], core.messages[message].sequence
     stays_muted = remote.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.headers[message].flags, remote.pending == ACKNOWLEDGEMENT
@@ -343,7 +347,7 @@ def _restarts_link(core, state, i, link, message):
 
 @compiled
 def _sends_all(remote):
-    """Return whether a subscription with all interests (not a change of them) awaits the neighbor's answer."""
+    """Return whether the outstanding message is a subscription that carries all interests, not a change of them."""
     return remote.pending == SUBSCRIPTION and not remote.is_delta
 
 
@@ -384,14 +388,14 @@ def _has_restarted(core, state, link, message):
 
 @compiled
 def _receive_common(core, state, i, link, message, is_acknowledgement, now):
-    """Process the fields that a subscription and its acknowledgement share.
+    """Process the fields that a subscription and its acknowledgement have in common.
 
-    ``is_acknowledgement``: the message is an acknowledgement. Return whether the caller must process the rest of the
-    message; the result is False if both ends have to send all interests again.
+    ``is_acknowledgement``: whether the message is an acknowledgement. The result is False if both ends have to send all
+    interests again; the caller must then ignore the rest of the message. Otherwise it is True.
     """
     remote, header = state.links[link], state.headers[message]
     revision, newest_revision, flags = core.messages[message].sequence, np.int64(remote.inbound_revision), header.flags
-    if rules.is_stale(revision, newest_revision):
+    if rules.is_older_revision(revision, newest_revision):
         twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
         return True
     is_duplicate = rules.is_duplicate(revision, newest_revision)
@@ -432,8 +436,8 @@ def _receive_common(core, state, i, link, message, is_acknowledgement, now):
 def _check_for_loop(core, state, i, link, message, is_acknowledgement, now):
     """Check the mesh id and the flags of a received message for a loop, and change the state of the link accordingly.
 
-    The link's state machine gets the input LOOP, NO_LOOP, or no input if the message does not decide.
-    ``is_acknowledgement``: the message acknowledges a subscription.
+    The link's state machine gets the input LOOP or NO_LOOP, or no input if the message does not show whether the link
+    closes a loop. ``is_acknowledgement``: whether the message acknowledges a subscription.
     """
     remote, header = state.links[link], state.headers[message]
     is_other_owner = not is_same_owner(header.mesh_high, header.mesh_low, remote.mesh_high, remote.mesh_low)
@@ -446,16 +450,16 @@ def _check_for_loop(core, state, i, link, message, is_acknowledgement, now):
 
 
 @compiled
-def _process_interests(core, state, i, link, message, is_known, now):
+def _process_interests(core, state, i, link, message, is_repetition, now):
     """Store the interests in a neighbor's message, and acknowledge the message.
 
-    ``is_known``: whether the same message was received before; then its interests are already stored.
+    ``is_repetition``: whether the message repeats an earlier one, whose interests are already stored.
     """
-    has_new_interests = not is_known and _store_interests(state, i, link, message)
+    has_new_interests = not is_repetition and _store_interests(state, i, link, message)
     _acknowledge(core, state, i, link, now)
     if has_new_interests:
         send_retained(core, state, i, link, now)
-    if not is_known:
+    if not is_repetition:
         _update_later(state, i, now)
 
 
@@ -475,7 +479,7 @@ def _store_interests(state, i, link, message):
 
 @compiled
 def _acknowledge(core, state, i, link, now):
-    """Acknowledge a neighbor's message, with node ``i``'s interests if the neighbor does not have these yet."""
+    """Acknowledge a neighbor's message, with the interests of node ``i`` if the neighbor may lack the current ones."""
     remote = state.links[link]
     sends_interests = remote.pending == ACKNOWLEDGEMENT
     if remote.state == MUTED:
@@ -489,7 +493,7 @@ def _acknowledge(core, state, i, link, now):
 
 @compiled
 def _resume(core, state, i, link, now):
-    """Do the postponed work of a link after its neighbor has answered: schedule mesh ids or interests, or end the link.
+    """Do the postponed work of a link after an answer: schedule the sending of ids or interests, or end the link.
 
     Do nothing if an answer is still outstanding.
     """
@@ -595,9 +599,10 @@ def _probe_soon(core, state, i, link, now):
 
 @compiled
 def _count_tick(core, state, i, link, now):
-    """Count a tick, a period in which a link's message has not been answered, and schedule the next tick.
+    """Count a tick (a period of a link's timer without an answer), and schedule the next tick.
 
-    After enough ticks, repeat the message or give up the link.
+    After ``state.retry_ticks`` ticks the message is repeated at each tick; after the last retry the neighbor is given
+    up.
     """
     remote = state.links[link]
     remote.ticks += 1

@@ -2,8 +2,9 @@
 
 `workbench.protocols.dps.mesh_ids` defines the behavior.
 
-The two words ``high`` and ``low`` form an id of 128 bits. An id with all bits set is *unknown*. The *owner* of
-an id is the node that created it. If the second and third lowest bytes are the *mark*, the lowest byte counts *hops*.
+The two words ``high`` and ``low`` form an id of 128 bits. An id with all bits set is *unknown*. The *owner* of an id is
+the node that created it. An id counts hops if its second and third lowest bytes have a fixed value, the *mark*; its
+lowest byte is then the number of hops that it has made.
 """
 
 import numpy as np
@@ -46,7 +47,7 @@ def is_less(high, low, than_high, than_low):
 
 @compiled
 def set_mark(low):
-    """Return the low word of a mesh id with the lowest byte (hops) set to 0, and the two bytes above it to the mark."""
+    """Return the low word of a mesh id with its hop count (lowest byte) set to 0 and the next two bytes to the mark."""
     return ((low >> _MARKED_BITS) << _MARKED_BITS) | _MARK
 
 
@@ -61,7 +62,10 @@ def _mark_bytes(low):
 
 @compiled
 def owner_low(low):
-    """Return the low word of a mesh id with its hops set to 0: the low word as the id's creator sent it."""
+    """Return the low word of a mesh id with hop count 0, which identifies the id's owner with the high word.
+
+    An id that does not count hops is returned unchanged.
+    """
     return low - np.uint64(rules.hops_of(_mark_bytes(low)))
 
 
@@ -97,8 +101,8 @@ def low_to_send(remote, low):
 def mesh_id_here(remote):
     """Return (high, low) of the mesh id that a neighbor has sent, with one hop added if the id counts hops.
 
-    The result is the unknown id if the id has too many hops. It is also unknown if its hops have increased so often in
-    a row that the id seems to circulate in a loop.
+    Return the unknown id instead if the id has too many hops, or if it seems to circulate in a loop: its hops have
+    increased in many messages in a row.
     """
     added_hops = rules.hop_to_add(_mark_bytes(remote.mesh_low))
     if added_hops < 0 or rules.is_circulating(np.int64(remote.rises)):
@@ -108,10 +112,9 @@ def mesh_id_here(remote):
 
 @compiled
 def _id_below(high, low, distance):
-    """Return the two words (high, low) of the mesh id that is ``distance`` + 1 steps lower than the given id.
+    """Return (high, low) of the mesh id that is lower than the given id by (``distance`` + 1) * 2^24.
 
-    A step is 2^24, because the lowest three bytes are not counted. In the result these bytes contain 0 hops and the
-    mark of ids that count hops.
+    The subtraction ignores the lowest three bytes of the given id. In the result these bytes are 0 hops and the mark.
     """
     low = (low >> _MARKED_BITS) << _MARKED_BITS
     distance_high, distance_low = distance >> _OTHER_BITS, distance << _MARKED_BITS
@@ -143,9 +146,12 @@ def forget_sent_id(remote):
 
 @compiled
 def lowest_except(state, i, excluded_link):
-    """Return (high, low): the lowest of the mesh ids of node ``i`` and of its neighbors, except one neighbor.
+    """Return the lowest of the mesh ids of node ``i`` and of its neighbors, except one neighbor.
 
-    ``excluded_link``: row of the link with the neighbor whose id is left out.
+    The id is returned as (high, low), its upper and its lower half.
+
+    Only neighbors with an active link, or a link that is being established, are considered. ``excluded_link``: row of
+    the link with the neighbor whose id is left out.
     """
     node = state.nodes[i]
     lowest_high, lowest_low = node.mesh_high, node.mesh_low
@@ -153,9 +159,9 @@ def lowest_except(state, i, excluded_link):
     while link != NONE:
         remote = state.links[link]
         if link != excluded_link and rules.is_connecting(remote.state):
-            here_high, here_low = mesh_id_here(remote)
-            if is_less(here_high, here_low, lowest_high, lowest_low):
-                lowest_high, lowest_low = here_high, here_low
+            id_high, id_low = mesh_id_here(remote)
+            if is_less(id_high, id_low, lowest_high, lowest_low):
+                lowest_high, lowest_low = id_high, id_low
         link = np.int64(remote.next)
     return lowest_high, lowest_low
 
@@ -164,9 +170,8 @@ def lowest_except(state, i, excluded_link):
 def shows_loop(state, i, link, message):
     """Return whether the mesh id in a message shows that the link with its sender closes a loop.
 
-    The owner of an id is the node that created it. The link closes a loop if the owner of the message's id is node
-    ``i``. The link also closes a loop if this owner is that of the lowest id that node ``i`` or its other neighbors
-    have (`lowest_except`).
+    The owner of an id is the node that created it. The result is True if the message's id has node ``i`` as its owner,
+    or has the same owner as the lowest id of node ``i`` and its other neighbors (`lowest_except`).
     """
     header, node = state.headers[message], state.nodes[i]
     if rules.hop_to_add(_mark_bytes(header.mesh_low)) < 0:
@@ -180,20 +185,20 @@ def shows_loop(state, i, link, message):
 def lowest_two_ids(state, i):
     """Return (link, high, low, second_high, second_low): the two lowest mesh ids that came over different links.
 
-    ``link``: the link over which the lowest id (high, low) came to node ``i``; NONE if no id came. If only one id or no
-    id came, the missing ids are the unknown id.
+    Only active links, and links that are being established, are considered. ``link``: the link over which the lowest id
+    (high, low) came to node ``i``; NONE if no id came. If fewer than two ids came, the missing ids are the unknown id.
     """
     lowest_link, lowest_high, lowest_low, second_high, second_low = NONE, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         remote = state.links[link]
         if rules.is_connecting(remote.state):
-            here_high, here_low = mesh_id_here(remote)
-            if is_less(here_high, here_low, lowest_high, lowest_low):
+            id_high, id_low = mesh_id_here(remote)
+            if is_less(id_high, id_low, lowest_high, lowest_low):
                 lowest_link, second_high, second_low = link, lowest_high, lowest_low
-                lowest_high, lowest_low = here_high, here_low
-            elif is_less(here_high, here_low, second_high, second_low):
-                second_high, second_low = here_high, here_low
+                lowest_high, lowest_low = id_high, id_low
+            elif is_less(id_high, id_low, second_high, second_low):
+                second_high, second_low = id_high, id_low
         link = np.int64(remote.next)
     return lowest_link, lowest_high, lowest_low, second_high, second_low
 
@@ -220,8 +225,8 @@ def must_send_id(state, i, link, ids):
 def is_apart(state, i, link):
     """Return whether a muted neighbor seems to be in another part of the network.
 
-    Its mesh id is then lower than the ids of node ``i`` and all other neighbors. The result is False while an answer is
-    outstanding.
+    This is so if its mesh id is lower than the ids of node ``i`` and of all other neighbors. The result is False while
+    an answer of the neighbor is outstanding.
     """
     remote = state.links[link]
     if remote.state != MUTED or remote.pending or rules.hop_to_add(_mark_bytes(remote.mesh_low)) < 0:
@@ -234,7 +239,10 @@ def is_apart(state, i, link):
 
 @compiled
 def note_lowest(state, i, high, low):
-    """Record a mesh id if it is the lowest that node ``i`` has seen so far; later new ids of the node must be lower."""
+    """Record a mesh id if it is the lowest that node ``i`` has seen so far.
+
+    `choose_lower_id` chooses an id below the recorded one.
+    """
     node = state.nodes[i]
     if is_less(high, low, node.lowest_high, node.lowest_low):
         node.lowest_high, node.lowest_low = high, low
@@ -244,8 +252,9 @@ def note_lowest(state, i, high, low):
 def choose_lower_id(core, state, i):
     """Choose a new mesh id for node ``i`` that is lower than every id that the node has seen.
 
-    The new id is the lowest seen id minus a random distance of 64 bits. If the distance is larger than the lowest seen
-    id, the new id is random.
+    The lowest 24 bits of the new id are the hop count 0 and the mark. Its other bits form a number: the number in the
+    lowest seen id, minus a random number of 64 bits, minus 1. If the difference would be negative, the new id is
+    random.
     """
     node = state.nodes[i]
     note_lowest(state, i, node.mesh_high, node.mesh_low)

@@ -16,9 +16,9 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def report_quality(core, state, i, link, quality, now):
-    """Store ``quality``, the delivery ratio (0 to 1) of a radio link's worse direction.
+    """Store the delivery ratio of a radio link; return whether the DPS link with this neighbor must end.
 
-    Return whether the ratio is so low that the DPS link with this neighbor must end.
+    ``quality``: the ratio (0 to 1) in the worse direction. If it is below ``state.worst_link``, the link must end.
     """
     node, remote = state.nodes[i], state.links[link]
     if quality < state.worst_link:
@@ -68,7 +68,7 @@ def _update_crowding(state, i):
 
 @compiled
 def _plan_first_request(core, state, i, link, now):
-    """Schedule the link request to a new neighbor, unless node ``i`` has already chosen the best neighbors."""
+    """Schedule the link request to a new neighbor; do nothing if node ``i`` has already chosen its best neighbors."""
     node, remote = state.nodes[i], state.links[link]
     if node.has_chosen:
         return
@@ -144,8 +144,9 @@ def _is_better(state, link, other_link):
 def link_ended(core, state, i, link, now):
     """Schedule the link request that follows the end of a link.
 
-    The request goes to the same neighbor if its radio link is still usable. In a dense neighborhood, it goes to the
-    next neighbor in the ranking, and only if node ``i`` had chosen the neighbor of the ended link.
+    Outside of a dense neighborhood, the request goes to the same neighbor if its radio link is still usable. In a dense
+    neighborhood, it goes to the next neighbor in the ranking. It is scheduled only if node ``i`` had chosen the
+    neighbor of the ended link.
     """
     delay_us = np.int64(0) if state.links[link].is_chosen else np.int64(rules.late_request_us(state.relink_s))
     if state.nodes[i].is_crowded:
@@ -166,10 +167,8 @@ def link_ended(core, state, i, link, now):
 def next_neighbor(core, state, i):
     """Return the next neighbor in the ranking that has neither a link nor a scheduled request, or NONE.
 
-    The result is the neighbor's index in ``state.links``.
-
-    The search starts after the neighbor that the previous call returned. At the end of the ranking it continues with
-    the best neighbor.
+    The result is an index in ``state.links``. The search starts after the result of the previous call. After the last
+    neighbor of the ranking it continues with the best.
     """
     _rank_neighbors(core, state, i)
     node, first_position = state.nodes[i], np.int64(state.link_first[i])
@@ -184,9 +183,9 @@ def next_neighbor(core, state, i):
 
 @compiled
 def choose(core, state, i, now):
-    """Choose the best-ranked neighbors of node ``i``, and schedule link requests to these neighbors only.
+    """Choose the best-ranked neighbors of node ``i``, schedule link requests to them, and cancel all other requests.
 
-    The request to the first scout, a trial link with another neighbor, is scheduled too.
+    Also schedule the first scout: a trial link with another neighbor.
     """
     _rank_neighbors(core, state, i)
     node, first_position = state.nodes[i], np.int64(state.link_first[i])

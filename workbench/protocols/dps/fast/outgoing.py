@@ -1,4 +1,4 @@
-"""Functions of DPS's fast twin (its compiled version) that sum up a node's interests and send them to neighbors.
+"""Functions of DPS's fast twin (its compiled version) that unite a node's interests and send them to neighbors.
 
 `workbench.protocols.dps.interests` defines the behavior.
 """
@@ -33,8 +33,8 @@ from workbench.sim.fast.twin import NONE, compiled
 def _sum_all_except(state, i, excluded_link):
     """Compute the union of the interests of node ``i`` and of its neighbors, except one neighbor.
 
-    The result is a filter and its needs, in the first free rows of ``state.filters`` and ``state.needs``.
-    ``excluded_link``: the link with the excluded neighbor; NONE: all neighbors are included.
+    The result is a filter, in the first free row of ``state.filters``, and its needs, in the first free row of
+    ``state.needs``. ``excluded_link``: the link with the excluded neighbor; NONE: all neighbors are included.
     """
     node = state.nodes[i]
     entry_count = np.int64(node.own_count)
@@ -121,8 +121,8 @@ def _announce_neighbor(core, state, i, link, now):
 def find_changes(state, i, link):
     """Compute the interests to send to a neighbor; return whether they differ from the interests sent last.
 
-    The link's fields ``interests`` and ``needs`` get the rows of the computed filter and needs. Its field ``vector``
-    gets the row of the filter for the next message: all interests, or only the bits that have changed.
+    The result is stored in fields of the link. ``interests`` and ``needs`` are the rows of the computed filter and
+    needs. ``vector`` is the row of the filter for the next message: all interests, or only the bits that have changed.
     """
     remote = state.links[link]
     _sum_all_except(state, i, link)
@@ -146,24 +146,24 @@ def find_changes(state, i, link):
 
 
 @compiled
-def _send_link_message(core, state, i, link, now, name, flags, with_interests):
-    """Send a neighbor a message of a link.
+def _send_link_message(core, state, i, link, now, message_kind, flags, with_interests):
+    """Send a neighbor a subscription message, or the acknowledgement of one.
 
-    ``name``: kind of message, a subscription or its acknowledgement (`state.Message`). ``flags``: flags of the message.
+    ``message_kind``: `Message.SUBSCRIPTION` or `Message.SUBSCRIPTION_ACK`. ``flags``: the message's flags.
     ``with_interests``: whether the message carries the interests that `find_changes` has computed.
     """
     remote = state.links[link]
     id_high, id_low = lowest_except(state, i, link)
     id_low = low_to_send(remote, id_low)
     remote.sent_high, remote.sent_low = id_high, id_low
-    if name == Message.SUBSCRIPTION:
+    if message_kind == Message.SUBSCRIPTION:
         size_B = state.subscription_B
     else:
         size_B = state.acknowledgement_B + more_B(remote.inbound_revision)
     size_B += more_B(remote.revision)
     if with_interests:
         size_B += state.with_interests_B + state.filter_B[remote.vector]
-    message = twin.take_message(core, name, NONE, remote.revision, NONE, size_B, state.airtimes_us[size_B])
+    message = twin.take_message(core, message_kind, NONE, remote.revision, NONE, size_B, state.airtimes_us[size_B])
     header = state.headers[message]
     header.mesh_high = id_high
     header.mesh_low = id_low
@@ -215,7 +215,11 @@ def send_all_interests(core, state, i, link, now):
 
 @compiled
 def send_no_interests(core, state, i, link, now):
-    """Send a neighbor empty interests, marked as complete; the actual interests follow in a later message."""
+    """Send a neighbor a subscription with an empty filter, as if node ``i`` had no interests.
+
+    The actual interests follow after the answer. Such a message checks whether a muted link still closes a loop, and
+    transfers no interests.
+    """
     remote = state.links[link]
     forget_outbound(remote)
     remote.vector = EMPTY
@@ -227,7 +231,7 @@ def send_no_interests(core, state, i, link, now):
 
 @compiled
 def send_again(core, state, i, link, now):
-    """Repeat the last message to a neighbor, which the neighbor has not answered."""
+    """Repeat the last message to a neighbor, because the neighbor has not answered it."""
     if state.links[link].pending == ACKNOWLEDGEMENT:
         send_acknowledgement(core, state, i, link, now, True)
     else:

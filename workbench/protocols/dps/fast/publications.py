@@ -138,8 +138,11 @@ def _record_held(core, state, i, peer, message, publication, hops, now):
 def _retain(core, state, i, link, publication, hops, ttl_s, now):
     """Retain a publication if the publications of this run have a lifetime.
 
-    ``link``: the link over which the publication came; NONE: node ``i`` published it. If node ``i`` already retains
-    ``max_retained`` publications, drop this publication or a retained publication.
+    ``link``: the link over which the publication came; NONE: node ``i`` published it.
+
+    If node ``i`` already retains ``max_retained`` publications, it drops the publication of another node that expires
+    first. If it retains only publications of its own, it drops a new publication that came from another node. For a new
+    publication of its own, it drops the retained publication that expires first.
     """
     if not state.retains:
         return
@@ -176,7 +179,10 @@ def _size_B(core, state, publication, hops, ttl_s):
 
 @compiled
 def message_of(core, state, publication, hops, ttl_s):
-    """Return the row of a new message that carries a publication; the caller must release it with `twin.let_go`."""
+    """Return the row of a new message that carries a publication; the caller must release it with `twin.let_go`.
+
+    ``hops``, ``ttl_s``: hops and remaining lifetime in seconds that the message contains; they influence its size.
+    """
     publication_row = state.publications[publication]
     size_B = _size_B(core, state, publication, hops, ttl_s)
     airtime_us = state.airtimes_us[size_B]
@@ -200,13 +206,13 @@ def takes_publications(state, link):
 
 
 @compiled
-def _is_wanted(state, i, sender, link, publication):
+def _is_wanted(state, i, source_link, link, publication):
     """Return whether to send a publication over ``link``.
 
-    The interests of the link's neighbor must match the publication, and this neighbor must not have sent it before.
-    ``sender``: the link over which the publication came.
+    The interests of the link's neighbor must match the publication, and this neighbor must not have sent the
+    publication itself. ``source_link``: the link over which the publication came; NONE: the node published it.
     """
-    if link == sender or was_received_from(state, i, publication, link):
+    if link == source_link or was_received_from(state, i, publication, link):
         return False
     remote = state.links[link]
     topic_set = np.int64(state.published_set[state.publications[publication].content])
@@ -214,25 +220,25 @@ def _is_wanted(state, i, sender, link, publication):
 
 
 @compiled
-def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
+def _send(core, state, i, source_link, message, publication, hops, ttl_s, now):
     """Send a publication to all neighbors with matching interests; return the number of these neighbors.
 
-    ``sender`` is the link over which the publication came; NONE if this node published it. ``message`` is an existing
-    message of the publication, which is reused if its size fits; or NONE.
+    ``source_link``: the link over which the publication came; NONE: node ``i`` published it. ``message``: an existing
+    message with the publication, which is sent if its size fits; NONE: create a message.
     """
     receiver_count = 0
     sent_message = NONE
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        if takes_publications(state, link) and _is_wanted(state, i, sender, link, publication):
+        if takes_publications(state, link) and _is_wanted(state, i, source_link, link, publication):
             if receiver_count == 0:
                 sent_message = _reuse_message(core, state, message, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], sent_message, (ttl_s << HOPS_BITS) | hops)
             receiver_count += 1
         link = np.int64(state.links[link].next)
     if receiver_count:
-        if sender != NONE:
-            twin.report_forwarded(core, now, i, address_of(core, state, sender), sent_message, receiver_count)
+        if source_link != NONE:
+            twin.report_forwarded(core, now, i, address_of(core, state, source_link), sent_message, receiver_count)
         twin.let_go(core, sent_message)
     return receiver_count
 
@@ -241,7 +247,7 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
 def _reuse_message(core, state, message, publication, hops, ttl_s):
     """Return ``message`` if its size fits a publication with these hops and this lifetime, else a new message.
 
-    In both cases the caller must release the result with `twin.let_go`.
+    The caller must release the returned message with `twin.let_go`.
     """
     if message != NONE and core.messages[message].size_B == _size_B(core, state, publication, hops, ttl_s):
         core.messages[message].holders += 1
@@ -317,10 +323,10 @@ def deliver_retained(core, state, i, subscription, now):
 
 @compiled
 def _compare(core, state, topics, subscription, only_subscription, now):
-    """Return whether a subscription matches published topics: NO, MAYBE (only the filters match) or YES.
+    """Return NO, MAYBE (only the filters match) or YES: whether a subscription matches published topics.
 
     ``topics``: index of the publication's set of topics (see `topics.Workload`). A subscription that is not in force
-    does not match. If ``only_subscription`` is given (not NONE), other subscriptions do not match either.
+    never matches. If ``only_subscription`` is not NONE, all other subscriptions never match either.
     """
     expires_us = core.subscriptions[subscription].expires_us
     if (
@@ -334,13 +340,11 @@ def _compare(core, state, topics, subscription, only_subscription, now):
 
 @compiled
 def _deliver(core, state, i, peer, message, only_subscription, now):
-    """Deliver a publication to the matching subscriptions of node ``i``.
+    """Deliver a publication to the matching subscriptions of node ``i``; return whether a trace event was written.
 
-    Return whether a trace event has reported the result: delivered, no match of topics, or no match of the reading's
-    values.
-
-    ``peer``: address of the neighbor that sent the publication, NONE for the node's own. ``only_subscription``: the
-    only subscription that may get the publication, NONE for all.
+    The event is a delivery, or a drop because topics or values do not match although the filters do. ``peer``: address
+    of the neighbor that sent the publication, NONE for the node's own. ``only_subscription``: the only subscription
+    that may get the publication, NONE for all.
     """
     if state.nodes[i].own_count == 0:
         return False
@@ -367,7 +371,10 @@ def _deliver(core, state, i, peer, message, only_subscription, now):
 
 @compiled
 def _deliver_samples(core, state, i, peer, message, subscription, now):
-    """Deliver those samples (single readings) of a publication that match a subscription; return their number."""
+    """Deliver the samples (single readings) of a publication that match a subscription; return their number.
+
+    If no sample matches, write a drop to the trace.
+    """
     content = core.contents[core.messages[message].content]
     delivered_count = 0
     for sample in range(content.first_sample, content.last_sample):

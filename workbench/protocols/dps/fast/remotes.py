@@ -77,8 +77,7 @@ def add_link(state, i, link, is_requester):
     """Append a new link to the list of node ``i``'s links, and reset the data in its row.
 
     The field ``revision``, the number of the last message, is not reset: it continues from the former link with this
-    neighbor.
-    ``is_requester``: whether node ``i`` requested the link.
+    neighbor. ``is_requester``: whether node ``i`` requested the link.
     """
     remote = state.links[link]
     twin.append(state.nodes[i].links, state.links, link)
@@ -114,9 +113,9 @@ def add_link(state, i, link, is_requester):
 
 @compiled
 def forget_outbound(remote):
-    """Set the record of the interests sent last to a neighbor to empty interests.
+    """Record that the interests sent last to a neighbor were empty.
 
-    The next message to this neighbor then contains the change from empty interests, not all interests in full.
+    So the next message contains the change from empty interests to the current ones, and is marked as a change.
     """
     remote.interests = EMPTY
     remote.needs = EMPTY
@@ -127,10 +126,10 @@ def forget_outbound(remote):
 
 @compiled
 def await_answer(remote, pending, tick_us):
-    """Record that a message of the kind ``pending`` awaits an answer, and start its timer.
+    """Record that a message of the kind ``pending`` awaits an answer, and start the link's timer.
 
-    ``tick_us``: time (µs) of the timer's first tick. If an earlier message is still unanswered, that message's timer
-    continues, and ``tick_us`` is ignored.
+    ``tick_us``: time (µs) of the timer's first tick. If an earlier message is still unanswered, the timer already runs
+    and is not changed.
     """
     if not remote.pending:
         remote.ticks = 0

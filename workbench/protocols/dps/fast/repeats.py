@@ -1,6 +1,6 @@
 """Retries of publications that the radio failed to deliver, in DPS's fast twin (its compiled version).
 
-`workbench.protocols.dps.repeats` defines the behavior.
+The class `Retries` in `workbench.protocols.dps.publications` defines the behavior.
 """
 
 import numpy as np
@@ -50,7 +50,7 @@ def retry_publication(core, state, i, link, publication, hops_and_ttl, now):
 def _plan_next_retry(node, entries):
     """Store in ``node.repeat_us`` the time of the node's earliest retry, or NONE.
 
-    ``entries``: the node's rows of ``state.repeats``, one for each publication that waits for a retry.
+    ``entries``: the node's rows of ``state.repeats``, one for each publication that the radio failed to deliver.
     """
     node.repeat_us = NONE
     for k in range(node.repeats):

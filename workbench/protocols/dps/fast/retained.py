@@ -2,8 +2,8 @@
 
 `workbench.protocols.dps.retained` defines the behavior.
 
-A node's retained publications form a linked list in the order of arrival. They do not expire in that order, because the
-remaining lifetime is sent in whole seconds.
+A node's retained publications form a linked list in the order of arrival. They may expire in a different order, because
+the remaining lifetime is sent in whole seconds.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def left_s(state, i, publication, now):
 
 @compiled
 def remove(state, i, publication):
-    """Remove a publication from the retained publications of a node."""
+    """Remove a publication from the retained publications of node ``i``; the node must retain it."""
     node = state.nodes[i]
     state.retained[publication, i].is_retained = 0
     twin.remove(node.retained, state.retained[:, i], publication)
@@ -54,10 +54,9 @@ def find_first_to_end(state, i):
 
 @compiled
 def find_evictable(state, i):
-    """Return the retained publication that node ``i`` can drop first if its memory is full.
+    """Return the retained publication that node ``i`` may drop first if its memory is full, or NONE.
 
-    Among the publications of other nodes, this is the publication that expires first. Return NONE if node ``i``
-    retains only its own publications.
+    It is the publication of another node that expires first. NONE: node ``i`` retains only its own publications.
     """
     evictable = NONE
     candidate = np.int64(state.nodes[i].retained.first)

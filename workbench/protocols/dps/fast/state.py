@@ -1,10 +1,10 @@
 """The memory of nodes in DPS's fast twin (its compiled version), as arrays, and its creation from a scenario.
 
-A node's *links* are rows of ``links``, one for each neighbor in radio range in either direction, in ascending order of
-neighbors. Existing links form a linked list in the order of their creation. A row of ``pairs`` (24 bytes) is the
-history entry of one publication at one node; rows that are never used take address space, but no memory. Filters and
-needs are represented by the indices of their rows (`filters.py`), topics by rows of the workload's arrays
-(`topics.py`).
+Each node has a row of ``links`` for each neighbor, in ascending order. Two nodes are neighbors if at least one of them
+can receive frames of the other. The rows of existing links form a linked list in the order of the links' creation. A
+row of ``pairs`` (24 bytes) is the history entry of one publication at one node; rows that are never used take address
+space, but no memory. Filters and needs are represented by the indices of their rows (`filters.py`), topics by rows of
+the workload's arrays (`topics.py`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Message(twin.Messages):
 
     @classmethod
     def texts(cls) -> tuple[str, ...]:
-        """Return the names of the kinds of messages, as traces of both engines contain them."""
+        """Return the names of the kinds of messages, as they are written in traces."""
         return tuple(wire.NAMES[kind] for kind in _KINDS)
 
 
@@ -425,10 +425,10 @@ def _most_neighbors(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return how many trace rows, frames and messages one call of this twin's functions can create at most.
+    """Return how many trace rows, frames and messages one call of a function of this twin can create at most.
 
-    The result has three `Needs`: for a call that receives a broadcast, for a call that receives a unicast, and for any
-    other call.
+    The result has three values of the class `Needs`: for the call that receives a broadcast, for the call that receives
+    a unicast, and for any other call.
     """
     workload = setup.work
     degree = _most_neighbors(setup)
@@ -457,7 +457,10 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def _check_support(setup: Setup, degree: int, links: int) -> None:
-    """Raise NoFastTwinError for a scenario that this twin does not support."""
+    """Raise NoFastTwinError for a scenario that this twin does not support.
+
+    ``degree``: largest number of neighbors of a node. ``links``: number of pairs of a node and a neighbor.
+    """
     protocol, network, workload, _ = setup
     most_neighbors = min(protocol.max_links, _MOST_NEIGHBORS)
     if degree > most_neighbors:
@@ -534,12 +537,15 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def rows_of_node(state: Any, i: int) -> dict[str, Any]:
-    """Return the rows of node ``i`` in the arrays of links."""
+    """Return {axis: slice}: the rows of node ``i`` in the arrays with the axis "links", one for each neighbor."""
     return {"links": slice(int(state.link_first[i]), int(state.link_first[i + 1]))}
 
 
 def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
-    """Give node ``i`` the times of a node without a known neighbor."""
+    """Reset the message intervals of node ``i``, which has lost its memory, to those of a node without neighbors.
+
+    The intervals are tick, silence, recheck, and the delays of mesh ids and interests. ``first_number`` is not used.
+    """
     _set_times(setup.protocol, state.nodes[i : i + 1])
 
 
@@ -577,7 +583,7 @@ def _settings(protocol: Any) -> dict[str, Any]:
 
 
 def _sizes_B(setup: Setup) -> dict[str, Any]:
-    """Return {field: value} for the fields of `State` with message sizes in bytes, and with the airtime per size."""
+    """Return {field: value} for the fields of `State` with message sizes in bytes, and with airtimes (µs) by size."""
     subscription_B, acknowledgement_B, with_interests_B = _link_sizes_B()
     airtimes_us = [setup.radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]
     return {
@@ -613,12 +619,13 @@ def _make_pool(rows: np.ndarray) -> _Pool:
 
 
 def _make_pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return (fields, capacities): the initial arrays of filters and of needs (fuzzy hashes), and their sizes.
+    """Return (fields, capacities): the initial arrays of filters and of needs (fuzzy hashes), and their capacities.
 
-    fields      {field of `State`: value}, the filters and needs of the workload's subscriptions
-    capacities  {"filters": rows, "needs": rows}, the initial sizes of both arrays, with free rows for a run's filters
+    fields      {field of `State`: value}: the filters and needs of the workload's subscriptions, and arrays computed
+                from them, such as hash tables
+    capacities  {"filters": rows, "needs": rows}: numbers of rows to allocate, including free rows for the run
 
-    ``most_new``: largest number of filters that one event may create.
+    ``most_new``: largest number of filters that one event may create. ``filter_bits``: length of a filter.
     """
     filter_pool, needs_pool = _make_pool(workload.subscribed), _make_pool(workload.subscribed_needs)
     capacities = {
@@ -663,9 +670,8 @@ def with_more_room(state: Any) -> Any:
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return a text of DPS for the trace's column ``detail``.
+    """Return the text with the index ``number`` among the texts that only DPS writes to the trace's column ``detail``.
 
-    ``number``: index of the text. The first texts are the numbers from 0 to 256 (set bits of a fuzzy hash); the names
-    of the states of a link follow.
+    The texts 0 to 256 are these numbers in digits (set bits of a fuzzy hash). The names of a link's states follow.
     """
     return str(number) if number < _FIRST_STATE else _STATES[number - _FIRST_STATE].label

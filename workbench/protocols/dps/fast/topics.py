@@ -1,8 +1,8 @@
 """The topics of a workload for DPS's fast twin (its compiled version): filters and matches, computed before a run.
 
-Publications and subscriptions are mapped to topics by `workbench.protocols.dps.mapping`, and each different set of
-topics is hashed once. A table contains a byte for each pair of a published and a subscribed set: whether the two sets
-match. Attributes are compared during the run, except TOPIC, whose wildcards are matched here.
+`workbench.protocols.dps.mapping` maps each publication and each subscription to a set of topics. The filter of each
+distinct set is computed once. A table shows for each pair of a published and a subscribed set whether they match. The
+attributes themselves are compared during the run, except TOPIC: its wildcards are matched here.
 
 Cost
     The table takes a byte for each pair of sets, up to `MOST_PAIRS`. Topics are compared as texts only if the filter of
@@ -34,7 +34,7 @@ class Workload(NamedTuple):
 
     The topics of a publication, or of a subscription, are a *set* with a number. Equal sets have the same number.
 
-    published_set     for each content of a publication (row of the workload's ``contents``), the number of its set
+    published_set     number of the set of each publication content (a row of ``contents`` in the engine's workload)
     topic_first       published set s has the elements topic_first[s]:topic_first[s + 1] of the next two arrays
     topic_positions   positions (word indices) of the nonzero 64-bit words in the filters of the published sets
     topic_words       values of these words
@@ -42,8 +42,8 @@ class Workload(NamedTuple):
     subscribed        filter of each subscribed set (sets, words)
     subscribed_needs  fuzzy hash of each subscribed set (sets, words)
     set_matches       NO, MAYBE or YES for each pair of sets (published, subscribed)
-    text_set          for each subscription, its row in text_matches; NONE without a constraint on TOPIC
-    text_matches      whether a sample matches the constraints on TOPIC (rows, samples)
+    text_set          row of text_matches for each subscription; NONE: the subscription has no constraint on TOPIC
+    text_matches      a row for each distinct set of constraints on TOPIC: whether each sample meets it (rows, samples)
     """
 
     published_set: np.ndarray
@@ -59,9 +59,9 @@ class Workload(NamedTuple):
 
 
 def workload_of(setup: Setup) -> Workload:
-    """Return the topics of a scenario's publications and subscriptions.
+    """Return the `Workload` with the topics of a scenario's publications and subscriptions.
 
-    Raises NoFastTwinError if the table of matches would need more than `MOST_PAIRS` pairs of sets,
+    Raises NoFastTwinError if there are more than `MOST_PAIRS` pairs of a published and a subscribed set, and
     AttributeFormatError for an invalid topic.
     """
     protocol, _, workload, _ = setup
@@ -156,7 +156,7 @@ def _match_sets(
 
 
 def _match_texts(workload: twin.Work, protocol: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return (text_set, text_matches), fields of `Workload`: which subscribed topics match which readings."""
+    """Return the fields text_set and text_matches of `Workload`: which samples meet the constraints on TOPIC."""
     text_sets = twin.Numbering()
     text_set = np.full(len(workload.subscriptions), NONE, np.int32)
     for k, subscription in enumerate(workload.subscriptions):

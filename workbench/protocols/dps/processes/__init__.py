@@ -80,10 +80,10 @@ class Outcome(NamedTuple):
 
 
 class MeshProcess:
-    """The process of one node, which runs `node.py`.
+    """A process that runs one node (`node.py`), as its `DPSMesh` sees it.
 
-    `DPSMesh` writes commands to the standard input of the process. The process replies to them in the same order. A
-    thread reads and stores the output of the process: replies, received publications and acknowledgements.
+    `DPSMesh` writes commands to the standard input of the process. The process replies to the commands in their order.
+    A thread reads and stores the output of the process: replies, received publications and acknowledgements.
     """
 
     def __init__(self, listen: str, settings: dict[str, Any]) -> None:
@@ -266,8 +266,8 @@ class DPSMesh:
     def publish(self, node: int, topic: str, text: str = "", ttl_s: int = 0, within_s: float = 5.0) -> Outcome:
         """Publish a text on a topic from a node, and return the outcome.
 
-        The call returns when all live subscribers have acknowledged the publication, or after ``within_s`` seconds. The
-        attribute ``publications`` of each process in ``nodes`` that has acknowledged then contains this publication.
+        The call returns when all live subscribers have acknowledged the publication, or after ``within_s`` seconds. For
+        each node that has acknowledged it, ``nodes[node].publications`` then contains the publication.
         """
         process = self._live_process(node)
         expected_subscribers = tuple(
@@ -299,7 +299,8 @@ class DPSMesh:
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
         """Return the next received publication as a reading, or None if no publication arrives within ``timeout_s``.
 
-        The reading has the fields of `application.reading_of`, and ``sink``, the node that received the publication.
+        The reading is a dict with the fields of `dps.udp.application.reading_of`, and ``sink``, the node that received
+        the publication.
         """
         end_s = time.perf_counter() + timeout_s
         while True:
@@ -336,9 +337,10 @@ class DPSMesh:
         return self.subscriptions.get(node, [])
 
     def _answer_times(self, process: MeshProcess, command_number: int, begin_s: float) -> dict[int, float]:
-        """Return {node: milliseconds from ``begin_s`` to its first acknowledgement} of a publication.
+        """Return {node: milliseconds from ``begin_s`` to the node's first acknowledgement} of a publication.
 
-        ``process`` is the publisher's process, and ``command_number`` the number of the command that published.
+        ``process``: the publisher's process. ``command_number``: number of the "publish" command. ``begin_s``: time at
+        which the command was sent, on the clock `time.perf_counter`.
         """
         nodes_by_address = {address: node for node, address in self._addresses.items()}
         answer_times_ms: dict[int, float] = {}
@@ -402,7 +404,7 @@ class DPSMesh:
 
         links           {neighbor: state of the link, such as "active"}
         told            {neighbor: number of bits set in the filter received from the neighbor}
-        bits            number of bits set in the union of the filters of all subscriptions known to the node
+        bits            number of bits set in the union of these filters and those of the node's own subscriptions
         sent, received  number of datagrams that the node sent, and that it received
         drops           {reason: number of dropped messages and datagrams}
         """
@@ -445,9 +447,10 @@ class DPSMesh:
         )
 
     def _is_linked(self, state: dict[int, dict[str, Any]]) -> bool:
-        """Return whether all links between live nodes are active or muted, and no other link carries publications.
+        """Return whether each link of the topology between live nodes is active or muted, and no other link is in use.
 
-        Only links of the topology should be in use. ``state``: result of `state`.
+        Another link is in use if, for example, a live node still considers its link to a dead node active. ``state``:
+        result of the method `state`.
         """
         link_states = links_of(state)
         expected_links = [pair for pair in self.pairs() if pair[0] in state and pair[1] in state]
@@ -471,9 +474,10 @@ class DPSMesh:
         )
 
     def _carries_publications(self, pair: tuple[int, int], state: dict[int, dict[str, Any]]) -> bool:
-        """Return whether at least one end of the link ``pair`` sends publications over it, or will soon.
+        """Return whether at least one live end of the link ``pair`` reports the state "active" or "unmuting".
 
-        ``state``: result of `state`, which has no entry for dead nodes.
+        Such an end sends publications over the link, or will do so after the next answer. ``state``: result of the
+        method `state`, which has no entry for dead nodes.
         """
         link_states = [state[a]["links"].get(b) for a, b in (pair, pair[::-1]) if a in state]
         return any(link_state in ("active", "unmuting") for link_state in link_states)
@@ -513,18 +517,19 @@ class DPSMesh:
 def links_of(state: dict[int, dict[str, Any]]) -> dict[tuple[int, int], str]:
     """Return {(node, neighbor): state of the link}, the lower node first; ``state`` is the result of `DPSMesh.state`.
 
-    A link is "muted" (closes a loop) if an end reports "muted", and "active" if both ends report "active". It is
-    "half open" if one end reports "active" and the other end does not report the link. Otherwise its state is the first
-    state except "active" that an end reports.
+    A link is "muted" (closes a loop) if an end reports "muted", and "active" if both ends report "active". It is "half
+    open" if one end reports "active" and the other end does not report the link. Otherwise the result is a state that
+    one end reports, but not "active"; if the ends report two such states, that of the node that comes first in
+    ``state``.
     """
     end_states: dict[tuple[int, int], list[str]] = {}
     for node, reply in state.items():
         for neighbor, link_state in reply["links"].items():
             end_states.setdefault((min(node, neighbor), max(node, neighbor)), []).append(link_state)
-    return {pair: _link_state(states_of_link) for pair, states_of_link in sorted(end_states.items())}
+    return {pair: _combine_end_states(states_of_link) for pair, states_of_link in sorted(end_states.items())}
 
 
-def _link_state(end_states: list[str]) -> str:
+def _combine_end_states(end_states: list[str]) -> str:
     if "muted" in end_states:
         return "muted"
     if end_states == ["active", "active"]:

@@ -30,7 +30,7 @@ from workbench.protocols.dps.udp.addresses import as_text
 
 
 def write_line(**line: Any) -> None:
-    """Write the keywords as a line of JSON to standard output, which the parent process reads."""
+    """Write the keyword arguments as a line of JSON to standard output, which the parent process reads."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
@@ -84,7 +84,7 @@ class MeshNode:
         return {}
 
     async def catch_up(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Do nothing. When the reply arrives, `DPSMesh` has read all lines that this process wrote before."""
+        """Do nothing: when the reply arrives, `DPSMesh` has read all lines that this process wrote before the reply."""
         return {}
 
     async def state(self, command: dict[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """A DPS node on UDP for asyncio: the protocol's state machine with a socket, a clock and a timer.
 
 Theory of operation
-    `workbench.protocols.dps` is a state machine without input and output. This package adds a socket (`endpoint.py`),
-    a clock and a timer. A received datagram goes to the state machine at once, and its replies are sent before the
-    next datagram is read. The timer wakes the state machine at the time that it requests. Applications use
-    subscriptions and series of publications with mailboxes (`application.py`), and links that are restored after a
-    loss (`link_keeper.py`). Nodes find each other by multicast (`discovery.py`) or by a registry (`registry.py`).
+    `workbench.protocols.dps` is a state machine without input and output. This package adds a socket (`endpoint.py`), a
+    clock and a timer. A received datagram goes to the state machine at once, and its replies are sent before the next
+    datagram is read. The timer wakes the state machine at the time that it requests. Subscriptions and series of
+    publications store received items in mailboxes until the application takes them (`application.py`). Links that the
+    application requests are restored after a loss (`link_keeper.py`). Nodes find each other by multicast
+    (`discovery.py`) or by a registry (`registry.py`).
 
     A neighbor is identified by its IP address and the port that its messages name. A message that was sent from a
-    different port is dropped as "port", since another process of that machine could have sent it. Multicasts are
-    exempt, because they are sent from another socket. By default the node binds to the loopback interface and does
-    not multicast (`multicast.py`).
+    different port is dropped with the reason "port", since another process of the neighbor's machine could have sent
+    it. Multicasts are exempt, because they are sent from another socket. By default the node binds to the loopback
+    interface and does not multicast (`multicast.py`).
 
 Bounds
     The protocol's parameters limit links, history and retained publications. Each subscription and series holds at most
@@ -252,7 +253,7 @@ class UDPNode:
         return neighbor
 
     async def unlink(self, address: str | int | Address) -> None:
-        """End the link to the node at an address, if there is a link, and stop requesting it."""
+        """End the link to the node at an address, if a link exists, and stop requesting it."""
         self.keeper.end(await self.resolve(address))
 
     async def resolve(self, address: str | int | Address) -> Address:
@@ -287,30 +288,32 @@ class UDPNode:
         invalid topic.
         """
         self.check_open()
-        core_subscription = self.core.subscribe_topics(topics, now_us(), expired)
+        protocol_subscription = self.core.subscribe_topics(topics, now_us(), expired)
         wildcard_warning = warning_of_wildcards(topics, self.protocol.separators)
         if wildcard_warning and not (self._multicast and self._multicast.receives):
             warnings.warn(wildcard_warning, stacklevel=2)
-        subscription = self.hold_subscription(core_subscription, handler)
+        subscription = self.hold_subscription(protocol_subscription, handler)
         if self._discovery is not None:
             self._discovery.announce_soon()
         return subscription
 
-    def hold_subscription(self, core: Any, handler: Callable[[ReceivedPublication], None] | None) -> DPSSubscription:
-        """Create, store and return a DPSSubscription for the application, which delivers what ``core`` receives.
+    def hold_subscription(
+        self, protocol_subscription: Any, handler: Callable[[ReceivedPublication], None] | None
+    ) -> DPSSubscription:
+        """Create, store and return a DPSSubscription, by which the application receives publications.
 
-        ``core``: the state machine's subscription. Publications that it has already received are delivered at once.
-        ``handler``: see `subscribe`.
+        ``protocol_subscription``: the subscription of the protocol's state machine. Publications that it has already
+        received are delivered at once. ``handler``: see `subscribe`.
         """
-        subscription = DPSSubscription(self, core, handler, self._max_waiting)
-        self._subscriptions[core.number] = subscription
+        subscription = DPSSubscription(self, protocol_subscription, handler, self._max_waiting)
+        self._subscriptions[protocol_subscription.number] = subscription
         self.settle()
         return subscription
 
     def end_subscription(self, subscription: DPSSubscription) -> None:
         """End a subscription in the node's protocol state machine, unless it has ended before."""
-        if self._subscriptions.pop(subscription.core.number, None) is not None and self._is_open:
-            self.core.unsubscribe(subscription.core, now_us())
+        if self._subscriptions.pop(subscription.protocol_subscription.number, None) is not None and self._is_open:
+            self.core.unsubscribe(subscription.protocol_subscription, now_us())
             self.settle()
             if self._discovery is not None:
                 self._discovery.announce_soon()
@@ -337,22 +340,23 @@ class UDPNode:
         Raises AttributeFormatError for an invalid topic, EncodeError if the message does not fit in a datagram.
         """
         self.check_open()
-        core_series = self.core.publish_topics(topics, as_bytes(payload), now_us(), ttl_s, acknowledge, wildcards)
-        series = self.hold_series(core_series, handler)
+        protocol_series = self.core.publish_topics(topics, as_bytes(payload), now_us(), ttl_s, acknowledge, wildcards)
+        series = self.hold_series(protocol_series, handler)
         self.settle()
         if self._discovery is not None:
-            self._discovery.link_subscribers(core_series.topics, wildcards)
+            self._discovery.link_subscribers(protocol_series.topics, wildcards)
         await self.drained()
         return series
 
-    def hold_series(self, core: Any, handler: Callable[[Any], None] | None) -> DPSSeries:
-        """Create and return a DPSSeries for the application, which controls ``core``, a series of the state machine.
+    def hold_series(self, protocol_series: Any, handler: Callable[[Any], None] | None) -> DPSSeries:
+        """Create and return a DPSSeries, by which the application publishes in a series.
 
-        If the series requests acknowledgements, the node delivers them to the DPSSeries. ``handler``: see `publish`.
+        ``protocol_series``: the series of the protocol's state machine. If it requests acknowledgements, the DPSSeries
+        receives them. ``handler``: see `publish`.
         """
-        series = DPSSeries(self, core, handler, self._max_waiting)
-        if core.acknowledge:
-            series_key = wire.origin_of(core.publication_id)
+        series = DPSSeries(self, protocol_series, handler, self._max_waiting)
+        if protocol_series.acknowledge:
+            series_key = wire.origin_of(protocol_series.publication_id)
             self._series[series_key] = series
             if handler is not None:
                 while len(self._series_with_handler) >= self.protocol.max_history:
@@ -361,14 +365,21 @@ class UDPNode:
         return series
 
     def publish_next(self, series: DPSSeries, payload: bytes | str, ttl_s: int) -> int:
-        """Publish the next publication of a series, without waiting for the socket, and return its sequence number."""
+        """Publish a payload as the next publication of a series, without waiting until the socket has sent it.
+
+        Return the publication's sequence number. ``ttl_s``: seconds for which nodes retain the publication; 0: they do
+        not retain it.
+        """
         self.check_open()
-        sequence_number: int = series.core.publish(as_bytes(payload), now_us(), ttl_s)
+        sequence_number: int = series.protocol_series.publish(as_bytes(payload), now_us(), ttl_s)
         self.settle()
         return sequence_number
 
     def acknowledge(self, arrival: Any, payload: bytes | str) -> None:
-        """Send an acknowledgement with a payload to the publisher of ``arrival``, a received publication."""
+        """Send an acknowledgement with a payload to the publisher of ``arrival``, a received publication.
+
+        Raises ParameterError if the publisher did not request acknowledgements, EncodeError if the payload is too long.
+        """
         self.check_open()
         self.core.acknowledge(arrival, as_bytes(payload), now_us())
         self.settle()
@@ -377,7 +388,10 @@ class UDPNode:
 
     @property
     def discovered(self) -> list[DiscoveredNode]:
-        """Discovered nodes, in the order of their last announcements, without nodes that closed or fell silent."""
+        """Discovered nodes, in the order of their last announcements, without nodes that closed or fell silent.
+
+        Raises ParameterError unless the node was made with ``discover="a service"``.
+        """
         return self._active_discovery().nodes
 
     def discover(self) -> Discoveries:
@@ -410,7 +424,7 @@ class UDPNode:
         return UDPNode(self.protocol, (self.address[0], 0), self.core.security)
 
     async def drained(self) -> None:
-        """Let other tasks run, then wait until the socket has sent all its datagrams."""
+        """Let other tasks of the event loop run, then wait until the socket has sent all queued datagrams."""
         await asyncio.sleep(0)
         await self._socket.drained()
 
@@ -545,14 +559,14 @@ def dps_node(
                  for the risks see *Access to the port* in the docstring of `workbench.protocols.dps.udp`
     protocol     a `workbench.DPS`, whose ``parameters`` explain each default; None: ``DPS()``. The nodes of a
                  mesh must have the same ``filter_bits``, ``hashes`` and ``separators`` (default "/"; "/." in the
-                 command ``workbench dps``). The protocol's ``wildcards``, ``ttl_s`` and ``acknowledge`` apply to
-                 readings of attributes; `UDPNode.publish` has parameters of its own
+                 command ``workbench dps``). The protocol's ``wildcards``, ``ttl_s`` and ``acknowledge`` apply only
+                 to publications made of attributes; `UDPNode.publish` has parameters of its own
     security     a `workbench.protocols.dps.cose.Security`, which encrypts and signs; None: do not encrypt or sign
     multicast    a `workbench.protocols.dps.udp.multicast.Multicast`; None: send publications only over links
     on_event     function called with each event of the state machine (`workbench.protocols.contract`)
     max_waiting  number of items that a subscription or a series holds until the application takes them
-    discover     name of a service, whose nodes find each other (`discovery.py`): by ``multicast``, or without
-                 ``multicast`` only within this machine; None: no discovery
+    discover     name of a service; nodes with the same name find each other (`discovery.py`), by ``multicast``. Without
+                 ``multicast`` they find only nodes on this machine. None: no discovery
     announce     data of the application, which nodes that discover this node receive
 
     ``settings``, parameters of `workbench.DPS` as keywords, are deprecated: pass ``protocol`` instead.

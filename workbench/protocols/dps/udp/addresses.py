@@ -49,7 +49,8 @@ def split(text: str | int | Address, default_host: str) -> tuple[str, int]:
 def normal(address: Address) -> Address:
     """Return the normalized form of an address from a socket.
 
-    An IPv4-mapped IPv6 address becomes an IPv4 address; the name of the zone and the flow label are removed.
+    An IPv4-mapped IPv6 address becomes an IPv4 address. From an IPv6 address, the zone name and the flow label are
+    removed.
     """
     if len(address) == 2:
         return address
@@ -89,7 +90,7 @@ def is_loopback(address: Address) -> bool:
 
 
 def is_of_this_machine(address: Address) -> bool:
-    """Return whether an address belongs to this machine."""
+    """Return whether an address is one of this machine's own addresses."""
     # Datagrams to an address of the same machine have that address as their source.
     source_address = source_towards(address)
     return source_address is not None and source_address[0] == address[0]

@@ -104,7 +104,7 @@ class Mailbox(Generic[Item]):
 
     Callbacks, which cannot wait, put items into the queue. If there are more than ``most`` items, or more than
     ``most_B`` bytes (None: no limit), the oldest items are discarded and counted in ``lost``. The newest item is never
-    discarded. ``size_B`` returns the size of an item in bytes.
+    discarded because of its size. ``size_B(item)`` returns the size of an item in bytes.
     """
 
     def __init__(self, most: int, most_B: int | None = None, size_B: Callable[[Item], int] = lambda _: 0) -> None:
@@ -186,9 +186,9 @@ class Mailbox(Generic[Item]):
 
 
 class Receiver(Mailbox[Item]):
-    """A mailbox for received items, such as publications; with a ``handler``, it calls this function for each item.
+    """A mailbox for received items, such as publications, which can pass them to a function instead.
 
-    The mailbox does not store items that it passes to the handler.
+    If there is a ``handler``, this function is called with each item, and the mailbox stores no items.
     """
 
     def __init__(self, handler: Callable[[Item], None] | None, most: int) -> None:
@@ -214,17 +214,21 @@ class Receiver(Mailbox[Item]):
 class DPSSubscription(Receiver[ReceivedPublication]):
     """A subscription: ``async for publication in subscription`` yields publications until the subscription ends.
 
-    It ends when `unsubscribe` is called, when the block ``async with await node.subscribe("a/+") as subscription:`` is
-    left, or when the node is closed. ``topics``: the topics, all of which a publication must match.
+    The subscription ends with a call of `unsubscribe`, at the end of a block ``async with await node.subscribe("a/+")
+    as subscription:``, or when the node is closed. ``topics``: the topics, all of which a publication must match.
     """
 
     def __init__(
-        self, node: UDPNode, core: Any, handler: Callable[[ReceivedPublication], None] | None, most: int
+        self,
+        node: UDPNode,
+        protocol_subscription: Any,
+        handler: Callable[[ReceivedPublication], None] | None,
+        most: int,
     ) -> None:
         super().__init__(handler, most)
         self.node = node
-        self.core = core
-        self.topics: tuple[str, ...] = core.topics
+        self.protocol_subscription = protocol_subscription
+        self.topics: tuple[str, ...] = protocol_subscription.topics
 
     def __repr__(self) -> str:
         return f"<subscription to {_topics_text(self.topics)} at {self.node}: {self._waiting_text()}>"
@@ -238,7 +242,7 @@ class DPSSubscription(Receiver[ReceivedPublication]):
     def collect(self) -> None:
         """Move received publications from the protocol's state machine to this mailbox or its handler."""
         node = self.node
-        self.put([ReceivedPublication(node, arrival) for arrival in self.core.take()])
+        self.put([ReceivedPublication(node, arrival) for arrival in self.protocol_subscription.take()])
 
     async def unsubscribe(self) -> None:
         """End the subscription; publications received before remain available."""
@@ -263,12 +267,14 @@ class DPSSeries(Receiver["Answer"]):
     neighbor  address of the neighbor that sent it; None: this node itself
     """
 
-    def __init__(self, node: UDPNode, core: Any, handler: Callable[[Answer], None] | None, most: int) -> None:
+    def __init__(
+        self, node: UDPNode, protocol_series: Any, handler: Callable[[Answer], None] | None, most: int
+    ) -> None:
         super().__init__(handler, most)
         self.node = node
-        self.core = core
-        self.topics: tuple[str, ...] = core.topics
-        self.publication_id: bytes = core.publication_id
+        self.protocol_series = protocol_series
+        self.topics: tuple[str, ...] = protocol_series.topics
+        self.publication_id: bytes = protocol_series.publication_id
 
     def __repr__(self) -> str:
         return (
@@ -278,11 +284,11 @@ class DPSSeries(Receiver["Answer"]):
     @property
     def sequence(self) -> int:
         """Sequence number of the last publication in the series."""
-        return int(self.core.sequence)
+        return int(self.protocol_series.sequence)
 
     def collect(self) -> None:
         """Move received acknowledgements from the protocol's state machine to this mailbox or its handler."""
-        self.put(self.core.take())
+        self.put(self.protocol_series.take())
 
     async def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
         """Publish a payload as the next publication of the series; return the publication's sequence number.
@@ -299,7 +305,7 @@ class DPSSeries(Receiver["Answer"]):
         Raises ParameterError if the series has no retained publication.
         """
         self.node.check_open()
-        self.core.expire(now_us())
+        self.protocol_series.expire(now_us())
         self.node.settle()
         await self.node.drained()
 

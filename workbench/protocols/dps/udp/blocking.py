@@ -49,7 +49,7 @@ def _blocking_method(
 def _threaded_method(
     method: Callable[Concatenate[UDPNode, Parameters], Result],
 ) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
-    """Return a method of `BlockingNode` that runs ``method``, a function of UDPNode, in the node's thread."""
+    """Return a method of `BlockingNode` that runs ``method``, a method of UDPNode, in the node's thread."""
 
     @wraps(method)
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
@@ -183,7 +183,10 @@ class BlockingSeries(BlockingReceiver[Any]):
 
 
 class BlockingNode:
-    """A `UDPNode` that runs in a background thread, with methods that block; ``node`` is this UDPNode."""
+    """A DPS node for programs without asyncio: its methods run those of ``node``, a `UDPNode`, in a background thread.
+
+    Each method blocks until the UDPNode's method has returned.
+    """
 
     def __init__(self, node: UDPNode) -> None:
         self.node = node
@@ -246,7 +249,10 @@ class BlockingNode:
         self._loop.close()
 
     async def _finish_calls(self) -> None:
-        """Wait until all running calls of the node's methods have returned; each returns because the node is closed."""
+        """Wait until all calls of the node's methods, in any thread, have returned.
+
+        The node must be closed before, so that no call waits for an item or a link any longer.
+        """
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
     address = property(attrgetter("node.address"), doc="Address on which the node listens.")

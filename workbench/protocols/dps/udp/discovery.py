@@ -4,15 +4,15 @@ Theory of operation
     A node publishes an *announcement* on ``$DPS_Discovery/<service>``, by multicast and with a request for
     acknowledgements. It contains the union of the filters of the application's subscriptions, and data that the
     application chooses. A node announces itself 20 to 119 ms after it is opened, about a second later, and then at
-    intervals that double until they are at least five minutes. The receivers are the other nodes of the service that
-    the multicast reaches. Each acknowledges the announcement with its own announcement. A node that closes publishes an
-    empty announcement, the goodbye. Nodes do not send their subscriptions to announcements to neighbors, so they do not
-    forward announcements over links to each other.
+    intervals that double until they are at least five minutes. The multicast reaches other nodes of the service. Each
+    of them acknowledges the announcement, with its own announcement as payload. A node that closes publishes an empty
+    announcement, the goodbye. Announcements are not forwarded over links, because a node does not send its neighbors
+    the subscription to announcements.
 
     A node that receives an announcement or an acknowledgement compares the announced filter with its own publications.
     If the filter has all bits of an item (a testable part of a topic) of a publication, the announced node may
-    subscribe to this publication. The receiver then acknowledges an announcement at once and requests a link.
-    Otherwise it acknowledges after 20 to 119 ms, because other nodes are answering too.
+    subscribe to this publication. The receiver then acknowledges an announcement at once and requests a link. If no
+    publication may match, it acknowledges after 20 to 119 ms, as other nodes are answering too.
 
     A node remembers the topics of its publications, so it can request a link as soon as a subscription matches.
 
@@ -22,17 +22,18 @@ Bounds
 
 Limits
     filters     Filters have false positives, so some links are not needed. A subscription to ``+`` or ``#`` alone sets
-                no bits, so no node requests a link because of it. It matches announcements, too.
+                no bits, so no node requests a link because of it. A subscription to ``#`` also receives announcements.
     lost links  A lost link is requested once more, and again with the next announcement.
-    C nodes     A publisher of the C implementation does not request a link when its publication allows wildcards (see
-                below). Announcements do not contain published topics, so the subscriber cannot request it either.
+    C nodes     A publisher of the C implementation does not request a link if its publication allows wildcards (see
+                *match* below). The subscriber cannot request the link either, because announcements do not contain
+                published topics.
     strangers   A host that can multicast to a node can make it request links.
 
 Differs from the reference implementation in
     match      The reference requests a link if the announced filter has all bits of a publication's filter. This test
-               is inverted: a subscription matches if the publication's filter has all bits of the
-               subscription's filter. The reference's test succeeds at best for publications without wildcards. This
-               node requests a link if the announced filter has all bits of at least one item of the publication.
+               is inverted: a subscription matches if the publication's filter has all bits of the subscription's
+               filter. In practice the reference's test succeeds only without wildcards. This node requests a link if
+               the announced filter has all bits of at least one item of the publication.
     changes    New subscriptions are announced at once, and new publications are compared with all known nodes. In the
                reference the application has to announce again, and a publication waits for the next announcement.
     memory     The reference passes each announcement to the application. This node remembers nodes and reports changes.
@@ -114,7 +115,7 @@ class DiscoveredNode:
         return self.data.decode("utf-8", "backslashreplace")
 
     def may_want(self, *topics: str) -> bool:
-        """Return whether a discovered node may subscribe to these topics; False is certain, True may be wrong.
+        """Return whether the discovered node may subscribe to these topics; False is certain, True may be wrong.
 
         Raises AttributeFormatError for a topic that cannot be published.
         """
@@ -130,7 +131,10 @@ class Discoveries(Receiver[DiscoveredNode]):
 
 
 class _KnownNode(NamedTuple):
-    """A discovered node, its socket address, and ``heard_s``: time of its last announcement (event loop's clock, s)."""
+    """A discovered node with its socket address and the time of its last announcement.
+
+    ``heard_s`` is this time in seconds, on the event loop's clock.
+    """
 
     node: DiscoveredNode
     neighbor: Address
@@ -149,10 +153,11 @@ def item_masks(topics: Sequence[str], separators: str, wildcards: bool, length: 
 
 
 def includes_any(interests: BitVector, masks: Sequence[int]) -> bool:
-    """Return whether a filter has all bits of at least one mask; ``masks``: result of `item_masks` for a publication.
+    """Return whether a filter has all bits of at least one item of a publication.
 
-    If the result is True, the node with the filter ``interests`` may have a subscription that matches the publication.
-    All items of such a subscription are also items of the publication.
+    ``interests``: the filter of another node's subscriptions. ``masks``: the bits of each item, a result of
+    `item_masks`. If the result is True, the other node may have a subscription that matches the publication: all items
+    of such a subscription are also items of the publication.
     """
     return any(mask & interests.bits == mask for mask in masks)
 
@@ -215,7 +220,10 @@ class Discovery:
     # Announcements of this node
 
     def announce_soon(self) -> None:
-        """Restart the announcements with the shortest interval; call it after a change of subscriptions."""
+        """Announce this node after 20 to 119 ms, and then at intervals that grow again from about one second.
+
+        Call this method after a change of subscriptions. Do nothing if such an announcement is already planned.
+        """
         if self._is_first_due:  # If each change postponed the announcement, it might never be sent.
             return
         if self._timer is not None:
@@ -252,7 +260,7 @@ class Discovery:
     # Announcements of other nodes
 
     def _receive_announcement(self, publication: ReceivedPublication) -> None:
-        """Process another node's announcement or goodbye; ignore announcements that came over a link."""
+        """Process another node's announcement or goodbye; ignore an announcement that was forwarded over a link."""
         if publication.neighbor is None or publication.hops > 1:
             return
         if not publication.data:
@@ -269,7 +277,7 @@ class Discovery:
         self._link_if_wanted(is_wanted, publication.neighbor)
 
     def _receive_answer(self, answer: Answer) -> None:
-        """Process an acknowledgement of an announcement of this node."""
+        """Process an acknowledgement of this node's announcement; it contains the announcement of another node."""
         announcement = self._decode(answer.data)
         if announcement is None or answer.neighbor is None:
             return
@@ -320,10 +328,9 @@ class Discovery:
         return discoveries
 
     def _remember(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
-        """Store the sender of an announcement; return whether its subscriptions may match a publication of this node.
+        """Store the sender of an announcement; return whether the sender may subscribe to a publication of this node.
 
-        ``publication_id``: the id that all announcements of the sender share, as an announcement is a publication;
-        ``neighbor``: address of the sender.
+        ``publication_id``: the publication id of all announcements of the sender. ``neighbor``: address of the sender.
         """
         known_node = self._known_nodes.pop(publication_id, None)
         if known_node is not None and len(known_node.neighbor) != len(neighbor):

@@ -47,7 +47,7 @@ class DatagramSocket:
         self._queue_empty: asyncio.Event | None = None
         self._is_open = True
         self._loop = asyncio.get_running_loop()
-        self._socket = _bound_socket(address, family)
+        self._socket = _bind_socket(address, family)
         self.address = addresses.normal(self._socket.getsockname())
         self._loop.add_reader(self._socket, self._read)
 
@@ -120,12 +120,12 @@ class DatagramSocket:
             empty_event.set()
 
     async def drained(self) -> None:
-        """Wait until the queue of unsent datagrams is empty."""
+        """Wait until the queue of unsent datagrams is empty, or the socket is closed."""
         while self._queue_empty is not None:
             await self._queue_empty.wait()
 
 
-def _bound_socket(address: Address, family: int) -> socket.socket:
+def _bind_socket(address: Address, family: int) -> socket.socket:
     udp_socket = socket.socket(family, socket.SOCK_DGRAM)
     try:
         udp_socket.setblocking(False)

@@ -1,9 +1,9 @@
-"""The class that manages the links an application requested: it waits for a link, and restores lost links.
+"""The class that manages the links that an application requested: it waits until they exist, and restores lost links.
 
 Theory of operation
-    The protocol's node requests a link, repeats the request a few times, and reports each state that the link reaches.
-    A caller that waits for a link waits for these reports. A *kept* link is requested again about ``relink_s`` seconds
-    after it has ended. That delay is random, so that two neighbors do not send requests at the same time.
+    The protocol's state machine requests a link, repeats the request a few times, and reports each state that the link
+    reaches. A call that establishes a link waits for these reports. A *kept* link is requested again about ``relink_s``
+    seconds after it has ended. That delay is random, so that two neighbors do not send requests at the same time.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ class LinkKeeper:
             self._wake_waiting(neighbor)
 
     def link_changed(self, event: Any) -> None:
-        """Process a LinkSet event (a link's new state): wake waiting callers, and request an ended kept link again."""
+        """Process a LinkSet event, which reports a link's new state: wake the callers that wait for this link.
+
+        If the link has ended, and the application wants to keep it, plan to request it again.
+        """
         self._wake_waiting(event.peer)
         if event.value == GONE:
             self._relink_later(event.peer)

@@ -82,7 +82,7 @@ class Multicast:
         self._receive: Receive | None = None
 
     def open(self, listens_on: Address, family: int, receive: Receive) -> None:
-        """Open the sockets of a node; ``receive(frame, source)`` is called for each received frame.
+        """Open the multicast sockets; ``receive(frame, source)`` is then called for each received frame.
 
         ``listens_on``: address of the node's own socket; ``family``: its address family. Raises LinkError if no
         interface can multicast, if the port is taken, or if other hosts cannot reach ``listens_on``.
@@ -93,7 +93,7 @@ class Multicast:
             not _is_loopback(interface_name) for _, interface_name in interfaces
         ):
             raise LinkError(
-                f"the node listens on {addresses.as_text(listens_on)}, which answers to multicasts cannot reach; "
+                f"answers to multicasts of this node cannot reach {addresses.as_text(listens_on)}, its address; "
                 "listen on 0.0.0.0:0 or [::]:0 instead"
             )
         families = [socket.AF_INET] if family == socket.AF_INET else [socket.AF_INET6]

@@ -16,7 +16,7 @@ Differs from the reference implementation in
     addresses   The reference registers the addresses of all external interfaces. This node registers the address on
                 which it listens. If that is a wildcard address, it registers the source address of datagrams to the
                 registry. The application may pass other addresses.
-    duplicates  A look-up returns an address that was registered several times only once.
+    duplicates  If an address was registered several times, a look-up returns it once.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -77,9 +77,10 @@ async def register(
 
 
 def _address_for(registry: Address, address: Address) -> str:
-    """Return the address of a node, as a text, under which hosts near the registry can reach it.
+    """Return the address at which hosts near the registry can reach a node, as a text.
 
-    If ``address`` is a wildcard address such as 0.0.0.0, the source address of datagrams to the registry replaces it.
+    ``address``: the address on which the node listens. If it is a wildcard address such as 0.0.0.0, the source address
+    of datagrams to the registry replaces it.
     Raises LinkError if no route leads to the registry, or if the address is link-local.
     """
     if ipaddress.ip_address(address[0]).is_unspecified:

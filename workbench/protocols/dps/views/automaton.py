@@ -65,7 +65,7 @@ _COLUMN = (_WIDTH - 2 * _MARGIN - _NAMES_WIDTH) / len(State)
 
 def draw() -> Drawing:
     """Draw the states of a link with their transitions and, below, the actions for each input and state."""
-    table_rows = [_lines_of(link_input) for link_input in Input]
+    table_rows = [_table_row_cells(link_input) for link_input in Input]
     heights = [_LINE * max(map(len, table_row)) + 10 for table_row in table_rows]
     drawing = Drawing(_WIDTH, _GRAPH_HEIGHT + 30 + sum(heights) + _MARGIN, "States of a DPS link")
     for (start_state, end_state), input_names in _inputs_of_transitions().items():
@@ -87,7 +87,8 @@ def draw() -> Drawing:
 def _inputs_of_transitions() -> dict[tuple[State, State], list[str]]:
     """Return {(state, next state): labels of the inputs that cause this transition}, without transitions to GONE.
 
-    Transitions to GONE are written in the boxes of the states, as almost every state has such a transition.
+    Almost every state has a transition to GONE. So the drawing has no arrows for these transitions; the box of a state
+    lists the inputs that lead to GONE.
     """
     input_labels: dict[tuple[State, State], list[str]] = {}
     for state, entries in TABLE.items():
@@ -118,7 +119,7 @@ def _draw_state(drawing: Drawing, state: State) -> None:
 def _draw_transition(drawing: Drawing, start: State, end: State, names: str) -> None:
     """Draw an arrow from one state to another, with the text ``names`` (the inputs) beside it.
 
-    The arrow is moved slightly to its left so as not to cover the opposite arrow.
+    The arrow is moved slightly to its own left, so that it does not cover the arrow in the opposite direction.
     """
     (x0, y0), (x1, y1) = _CENTRES[start], _CENTRES[end]
     arrow_length = math.hypot(x1 - x0, y1 - y0)
@@ -139,9 +140,9 @@ def _draw_transition(drawing: Drawing, start: State, end: State, names: str) -> 
 
 
 def _distance_to_edge(ux: float, uy: float, x: float, y: float) -> float:
-    """Return the distance from a point in a box to the box's edge, in the direction of the unit vector (ux, uy).
+    """Return the distance from a point in a state's box to the box's edge, in the direction (ux, uy).
 
-    (x, y) is the point relative to the center of the box.
+    (ux, uy) is a unit vector; (x, y) is the point relative to the center of the box.
     """
     width, height = _BOX
     to_side = (math.copysign(width / 2, ux) - x) / ux if ux else math.inf
@@ -151,10 +152,10 @@ def _distance_to_edge(ux: float, uy: float, x: float, y: float) -> float:
 # The table
 
 
-def _lines_of(link_input: Input) -> list[list[str]]:
-    """Return one row of the drawn table, that of ``link_input``: a list of cells, each a list of lines.
+def _table_row_cells(link_input: Input) -> list[list[str]]:
+    """Return the cells of the drawn table's row for an input, each as a list of lines of text.
 
-    The first cell has the meaning of the input. Each other cell has the next state and the actions in one state.
+    The first cell has the input's meaning. There is one more cell for each state, with the next state and the actions.
     """
     meaning = textwrap.wrap(link_input.meaning, 36)
     return [["", *meaning], *(_cell(state, TABLE[state][link_input]) for state in _CENTRES)]

@@ -1,6 +1,8 @@
-"""Static figures of the spread of subscriptions: the fill of the filters of nodes and links.
+"""Static figures that show how far subscriptions have spread in the mesh.
 
-    filters_drawing(run, time_s=None)   the mesh: nodes and the ends of links colored by the bits of their filters
+Subscriptions spread as Bloom filters. The *fill* of a filter is the share of its bits that are set.
+
+    filters_drawing(run, time_s=None)   the mesh: nodes and the ends of links colored by the fill of their filters
     filters_slides(run, times_s)        such drawings of the mesh at several times, with a slider
     fill_chart(run)                     the fill of all nodes' filters, and the number of muted links, over the run
 
@@ -36,8 +38,9 @@ MESH = ("nodes", "links of the mesh", "muted links", "links on their way")
 def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, names: bool | None = None) -> Drawing:
     """Draw the links and filters of the mesh at a time (None: at the run's end).
 
-    ``names``: whether to write each node's number and the fill of its filter beside it (None: in networks of up to 60
-    nodes). Raises ParameterError for a time outside of the run, or for a run of another protocol.
+    ``width``: width of the drawing in px. ``names``: whether to write each node's number and the fill of its filter
+    beside it (None: in networks of up to 60 nodes). Raises ParameterError for a time outside of the run, or for a run
+    of another protocol.
     """
     return filters_slides(run, [run.scenario.duration_s if time_s is None else time_s], width, names).drawings[0]
 
@@ -77,7 +80,10 @@ def _draw_mesh(view: RunView, mesh: Mesh, time_us: int, width: int, names: bool 
 
 
 def add_names(seen: RunView, words: Mapping[int, str]) -> RunView:
-    """Return a copy of a run's view with one more layer of texts. ``words``: {node: text to show beside the node}."""
+    """Return a copy of ``seen``, the view of a run, with one more layer: a text beside each node.
+
+    ``words``: {node: text}.
+    """
     ends_us = [seen.duration_us] * len(words)
     name_rows = table(node=list(words), until_us=ends_us, from_us=[0] * len(words), text=range(len(words)))
     return replace(seen, layers=(*seen.layers, Layer(NAMES, name_rows, (FILL,), "label", words=list(words.values()))))
@@ -92,7 +98,10 @@ def add_note(drawing: Drawing, note: str) -> Drawing:
 
 @carries_record
 def fill_chart(run: Any, width: int = WIDTH) -> Drawing:
-    """Draw the mean and largest fill of the nodes' filters over the run and, below, the number of muted links."""
+    """Draw curves of the mean and largest fill of the nodes' filters over the run; below, of the number of muted links.
+
+    ``width``: width of the drawing in px. Raises ParameterError for a run of another protocol.
+    """
     mesh = mesh_of(run)
     title = f"{caption.title(run)}: filters of {mesh.filter_bits:,} bits"
     curves_chart = curves_drawing(curves(mesh, len(run.scenario.topology)), mesh.duration_us, mesh.duration_us, width)

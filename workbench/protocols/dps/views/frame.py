@@ -1,15 +1,20 @@
 """The dissector of DPS's frames, in the form that the views of all protocols use: a tree of fields.
 
-`dissect` converts the parts that `inspect_message` finds to fields. The field of a CBOR map has the map's entries as
-children. For a single message `wb.dps.views.inspect_message` shows more: bits, topics and CBOR.
+`dissect` converts the parts of a frame that `message.parts_of` returns to fields. The field of a CBOR map has the map's
+entries as children. For a single message `wb.dps.views.inspect_message` shows more: bits, topics and CBOR.
 """
 
-from collections.abc import Iterator
-
 from workbench.protocols.dissection import NOT_READ, REFUSED, Field
-from workbench.protocols.dps.views.message import ENVELOPE, FRAME, REST, SEALED, Part, inspect_message
+from workbench.protocols.dps.views.message import ENVELOPE, FRAME, MAPS, REST, SEALED, Part, parts_of
+from workbench.protocols.dps.wire import fields as map_fields
 
 _LONGEST_NOTATION = 72
+# The names of all fields but those of unknown keys.
+FIELD_NAMES = (
+    *map_fields.LABELS.values(),
+    *MAPS,
+    *("array", "version", "type", "body", "number of entries", "CoAP envelope"),
+)
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
@@ -17,30 +22,28 @@ def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
 
     ``broadcast``, whether the frame was broadcast, makes no difference.
     """
-    inspection = inspect_message(frame)
-    fields = tuple(_fields(inspection.parts))
-    if inspection.error and not any(field.name == NOT_READ for field in fields):
-        fields += (Field(REFUSED, len(frame), len(frame), inspection.error),)
-    return fields
+    parts, error = parts_of(frame)
+    fields = _fields(parts)
+    if error and not any(field.name == NOT_READ for field in fields):
+        fields.append(Field(REFUSED, len(frame), len(frame), error))
+    return tuple(fields)
 
 
-def _fields(parts: tuple[Part, ...]) -> Iterator[Field]:
+def _fields(parts: list[Part]) -> list[Field]:
+    fields: list[Field] = []
     children: list[Field] = []  # the head and the entries of the current map
     for message_part in parts:
         if children and not _is_entry(message_part):
-            yield _map_field(children)
+            fields.append(_map_field(children))
             children = []
         if children or _begins_map(message_part):
             children.append(Field(message_part.name, message_part.start, message_part.end, _text(message_part)))
         else:
-            yield Field(
-                NOT_READ if message_part.name == "rest" else message_part.name,
-                message_part.start,
-                message_part.end,
-                _text(message_part),
-            )
+            name = NOT_READ if message_part.name == "rest" else message_part.name
+            fields.append(Field(name, message_part.start, message_part.end, _text(message_part)))
     if children:
-        yield _map_field(children)
+        fields.append(_map_field(children))
+    return fields
 
 
 def _map_field(fields: list[Field]) -> Field:

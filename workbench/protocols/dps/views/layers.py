@@ -6,10 +6,12 @@ Meaning of shades
     *Half of a link*, at a node: the filter that the neighbor at the other end has sent. The node sends publications
     that match this filter over the link.
 
-    *A node*: the emptiest filter that the node has sent to a neighbor. This filter unites the interests of the node and
-    of all its links except the link with the fullest filter. So a node at the edge with one topic, a node that
-    forwards three topics and a node in the middle have different shades. The sum of all interests at a node (the
-    layer "all it knows of") is soon the same at all nodes, because a mesh sends every interest to all of them.
+    *A node*: the emptiest of the filters that the node has sent to its neighbors. A node sends each neighbor the union
+    of its own interests and those from all other neighbors. So the emptiest of these filters usually lacks the
+    interests of the neighbor with the fullest filter. It shows the place of a node in the mesh: a node at the edge with
+    one topic, a node that forwards three topics and a node in the middle have different shades. The layer "all it knows
+    of" shows the union of all interests at a node instead. This union is soon the same at all nodes, because the mesh
+    spreads every interest to all of them.
 
 Reference
     `workbench.views.layers` defines layers.
@@ -77,7 +79,9 @@ PATH_LOOKS = (
     _HOP._replace(label="in vain: a filter said yes", colour=looks.IN_VAIN),
     _HOP._replace(label="repeated: the node had it already", colour=looks.REPEATED, size=0.15, least=1.2),
     Look("lost on this link", looks.IN_VAIN, 0.95, 8, 2.4, mark="loss"),
-    _HOP._replace(label="acknowledgement on its way back", colour=looks.ACKNOWLEDGED, size=0.15, least=1.2, lane=0.9),
+    _HOP._replace(
+        label="acknowledgement on the reverse path", colour=looks.ACKNOWLEDGED, size=0.15, least=1.2, lane=0.9
+    ),
     DELIVERED,
     _CROSS._replace(label="in vain: dead end"),
     _CROSS._replace(label="in vain: topics do not match", mark="ring", size=1.9, least=12),
@@ -135,7 +139,11 @@ def link_layers(mesh: Mesh, nodes: int) -> list[Layer]:
 
 
 def filter_layers(mesh: Mesh) -> list[Layer]:
-    """Return the layers of nodes' filters: two layers of discs whose shades show the fill, and a layer of texts."""
+    """Return the layers of nodes' filters: two layers of discs whose shades show the fill, and a layer of texts.
+
+    The discs show the emptiest filter that a node has sent, and the union of all interests at the node. The texts are
+    the fill of this union in percent.
+    """
     nonempty_sums = select(mesh.sums, mesh.sums["value"] > 0)
     all_interests = {name: nonempty_sums[name] for name in ("node", "from_us", "until_us")}
     all_interests["weight"] = mesh.shade_of[nonempty_sums["value"]] / looks.DARKEST
@@ -165,7 +173,7 @@ def _scale(mesh: Mesh, title: str) -> Scale:
 
 
 def link_ends_layer(mesh: Mesh) -> Layer:
-    """Return the layer with the links' states and the received filters, which the player lists for a selected node."""
+    """Return the layer of the links at each node: state and received filter, which the player lists for a node."""
     end_columns = dict(mesh.link_ends)
     bit_counts, needs_counts = end_columns.pop("value"), end_columns.pop("sequence")
     needs_scale = int(needs_counts.max(initial=0)) + 1
@@ -279,15 +287,16 @@ def curves(mesh: Mesh, nodes: int) -> list[Curves]:
     return charts
 
 
-def _layer(name: str, rows: Table, looks_: tuple[Look, ...], mark: str = "", **more: Any) -> Layer:
+def _layer(name: str, rows: Table, looks_: tuple[Look, ...], mark: str = "", **layer_fields: Any) -> Layer:
     """Return a layer of the player with a mark for each row.
 
-    If there are more than MOST_ROWS rows, only those with the longest durations are used, and a note in the layer
-    reports this. ``looks_``: styles of the rows; ``mark``: how a row is drawn; ``more``: further fields of `Layer`.
+    ``looks_``: styles of the rows; ``mark``: how a row is drawn, such as "line" or "disc"; ``layer_fields``: further
+    fields of `Layer`. If there are more than MOST_ROWS rows, only the MOST_ROWS rows with the longest intervals are
+    used; a note in the layer reports this.
     """
     row_count = len(rows["from_us"])
     if row_count > MOST_ROWS:
         durations = rows["until_us"] - rows["from_us"]
         rows = select(rows, np.argpartition(durations, row_count - MOST_ROWS)[row_count - MOST_ROWS :])
-        more["notes"] = (f"{name}: of {row_count:,} changes, the {MOST_ROWS:,} that lasted longest are shown.",)
-    return Layer(name, table(**rows), looks_, mark, **more)
+        layer_fields["notes"] = (f"{name}: of {row_count:,} changes, the {MOST_ROWS:,} that lasted longest are shown.",)
+    return Layer(name, table(**rows), looks_, mark, **layer_fields)

@@ -24,9 +24,10 @@ DARKEST = len(COLOURS) - 1
 
 
 def shades(fewest_bits: int, most_bits: int) -> np.ndarray:
-    """Return the index in `COLOURS` for each number of set bits from 0 to ``most_bits``: int8, shape (most_bits + 1,).
+    """Return the color of a filter for each number of set bits from 0 to ``most_bits``, as an index in `COLOURS`.
 
-    ``fewest_bits``, ``most_bits``: numbers of set bits that get the palest and the darkest color.
+    An empty filter has the index 0. A filter with ``fewest_bits`` set bits gets the palest color, and a filter with
+    ``most_bits`` the darkest. The result has type int8 and shape (most_bits + 1,).
     """
     if most_bits <= fewest_bits:
         return np.where(np.arange(most_bits + 1) > 0, DARKEST, 0).astype(np.int8)

@@ -18,7 +18,8 @@ Theory of operation
 
 How it is computed
     The rows about links are sorted by pairs of nodes and then by time. For each row, the states and filters of both
-    ends at that time are computed. A view then merges consecutive rows with equal values into one interval.
+    ends at the row's time are computed. The tables of a mesh then merge consecutive rows with equal values into one
+    interval.
 
 Cost
     Array operations over rows about links, filters and mesh ids; the rows of frames are not read.
@@ -121,9 +122,9 @@ class Mesh:
     """The mesh of a run over time. Its tables are sorted by nodes or pairs of nodes, and then by time.
 
     ends  states of links
-    sums  table of each node's filter: the union of its own interests and those of all its links. A row is an interval
-          without changes. Column ``value``: number of set bits of the filter; ``sequence``: number of set bits of its
-          needs (the fuzzy hash that its interests share)
+    sums  table of each node's filter: the union of its own interests and those received over its links. A row is an
+          interval without changes. Column ``value``: number of set bits of the filter; ``sequence``: number of set bits
+          of its needs (the bits that the fuzzy hashes of all its interests share)
     """
 
     filter_bits: int
@@ -149,14 +150,14 @@ class Mesh:
 
     @cached_property
     def link_ends(self) -> Table:
-        """Table of the intervals in which the data about a link at one of its ends do not change.
+        """Table of the intervals in which the values at one end of a link do not change, for both ends of each link.
 
         node      node at this end
         peer      node at the other end
         look      state of the link, an `automaton.State`
-        value     number of set bits of the received filter
+        value     number of set bits of the filter that ``node`` has received
         sequence  number of set bits of this filter's needs
-        origin    node that created the received mesh id, or `UNKNOWN`
+        origin    node that created the mesh id that ``node`` has received, or `UNKNOWN`
         """
         ends = self.ends
         return self._end_intervals(
@@ -165,7 +166,7 @@ class Mesh:
 
     @cached_property
     def shade_of(self) -> np.ndarray:
-        """Color of a filter by its number of set bits: indices in `looks.COLOURS`, shape (most_bits + 1,)."""
+        """Color of a filter for each number of set bits, as an index in `looks.COLOURS`; shape (most_bits + 1,)."""
         return shades(self.fewest_bits, self.most_bits)
 
     @cached_property
@@ -194,7 +195,7 @@ class Mesh:
         return dict(zip(_node_pairs(self.link_ends, rows), _filters(self.link_ends, rows), strict=True))
 
     def sums_at(self, time_us: int) -> dict[int, Filter]:
-        """Return {node: the union of its own filter and the filters received over its links} at a time.
+        """Return {node: filter} at a time: the union of the node's own interests and those received over its links.
 
         Nodes whose union has no set bits are left out.
         """
@@ -208,7 +209,7 @@ class Mesh:
 
     @cached_property
     def fewest_bits(self) -> int:
-        """Number of set bits of the emptiest filter of the run that has any; 0 if all filters are empty."""
+        """Smallest number of set bits in a filter of the run, without empty filters; 0 if all filters are empty."""
         least_bit_counts = [
             bits[bits > 0].min(initial=self.filter_bits) for bits in (self.ends.bits, self.sums["value"])
         ]
@@ -223,13 +224,14 @@ class Mesh:
         return alive(rows, min(time_us, self.duration_us - 1))
 
     def _end_intervals(self, values_of: Any) -> Table:
-        """Return a table of the intervals in which the values at an end of a link do not change, for all ends.
+        """Return a table of the intervals in which the values at one end of a link do not change, for all ends.
 
-        ``values_of(side)`` returns one to four arrays with the values after each change, for the ends with the lower
-        (0) or the higher (1) node. The arrays become the columns ``look``, ``value``, ``sequence`` and ``origin``.
+        ``values_of(side)`` returns one to four arrays, each with a value for each row of ``ends``; ``side`` is 0 for
+        the ends with the lower node, 1 for those with the higher. The arrays become the columns ``look``, ``value``,
+        ``sequence`` and ``origin`` of the table.
 
-        Intervals in which the link does not exist are left out. In a single array, a negative value marks them. In
-        several arrays, the state GONE in the first array marks them.
+        Intervals in which the link does not exist are left out. If ``values_of`` returns several arrays, the first must
+        be the states, and the state GONE marks these intervals; if it returns one array, a negative value does.
         """
         columns: dict[str, list[np.ndarray]] = {}
         for end_side in (0, 1):
@@ -280,12 +282,18 @@ def mesh_of(run: Any) -> Mesh:
 
 
 def mesh(trace: pa.Table, filter_bits: int, duration_us: int) -> Mesh:
-    """Return the mesh of a trace of DPS with filters of ``filter_bits`` bits. Raises DataError if it is not a trace."""
+    """Return the mesh of a trace of DPS. Raises DataError if the table is not a trace.
+
+    ``filter_bits``: length of a filter in bits. ``duration_us``: duration of the run (µs).
+    """
     return mesh_in(Columns(trace), filter_bits, duration_us)
 
 
 def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
-    """Return the mesh of a trace of DPS with filters of ``filter_bits`` bits, given the trace's columns."""
+    """Return the mesh of a trace of DPS, given the trace's columns.
+
+    ``filter_bits``: length of a filter in bits. ``duration_us``: duration of the run (µs).
+    """
     mesh_rows = columns.where(event=("link_set", "interests_set", "mesh_id_set"))
     mesh_rows = mesh_rows[columns["time_us"][mesh_rows] < duration_us]
     needs_of_words = np.array(
@@ -305,7 +313,7 @@ def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
 def _find_owners(node: np.ndarray, peer: np.ndarray, id_number: np.ndarray) -> np.ndarray:
     """Return, for each row about a mesh id, the node that created the id, or `UNKNOWN`.
 
-    ``node``, ``peer``, ``id_number``: columns of these rows. Rows without a peer (-1) report the nodes' own ids.
+    ``node``, ``peer``, ``id_number``: columns of these rows. In a row with the peer -1, a node reports its own id.
     """
     is_own = peer < 0
     own_ids, own_rows = unique_index(id_number[is_own])
@@ -313,16 +321,20 @@ def _find_owners(node: np.ndarray, peer: np.ndarray, id_number: np.ndarray) -> n
 
 
 def mesh_of_rows(reported: Rows, filter_bits: int, duration_us: int) -> Mesh:
-    """Return the mesh over a run's time. ``reported``: trace rows about links, filters and mesh ids."""
+    """Return the mesh of a run, given ``reported``: the trace rows about links, filters and mesh ids.
+
+    ``filter_bits``: length of a filter in bits. ``duration_us``: duration of the run (µs).
+    """
     is_sum = (reported.peer < 0) & (reported.kind == INTERESTS)
     links, sums = (take_rows(reported, rows) for rows in (reported.peer >= 0, is_sum))
     return Mesh(filter_bits, _compute_ends(links), _compute_sums(sums, duration_us), duration_us)
 
 
 def _compute_ends(reported: Rows) -> Ends:
-    """Return the states of each link, as both of its ends report them, after each of its changes.
+    """Return the states of the links, as both ends report them, after each change of a link.
 
-    ``reported``: rows of the trace about links. The result has a single row for several simultaneous changes of a link.
+    ``reported``: rows of the trace with a neighbor (``peer``). Several changes of a link at the same time have a single
+    row in the result.
     """
     low_node, high_node = np.minimum(reported.node, reported.peer), np.maximum(reported.node, reported.peer)
     sorted_rows = argsort(row_keys(low_node, high_node))
@@ -335,20 +347,20 @@ def _compute_ends(reported: Rows) -> Ends:
     is_gone = (kind == LINK) & (row_value == automaton.GONE)
 
     def find_last_row(marks: np.ndarray) -> np.ndarray:
-        """Return the index of the last marked row at or before each row in ``settled_rows``; -1 without such a row.
+        """Return the index of the last marked row at or before each row in ``settled_rows``; -1 if no row is marked.
 
-        ``settled_rows``: the last row of each link at each time. ``marks``: whether each row is marked. Only marked
-        rows with the same pair of nodes count.
+        Only rows of the same pair of nodes are searched. ``marks``: whether each row is marked. ``settled_rows``: the
+        last row of each link at each time.
         """
         last_row = last_marked(marks)[settled_rows]
         return np.where(last_row >= first_rows[settled_rows], last_row, -1)
 
     def last_value(marks: np.ndarray, values: np.ndarray, default: int) -> np.ndarray:
-        """Return, for each row in ``settled_rows``, the value of the last marked row at or before it.
+        """Return, for each row in ``settled_rows``, the value of the last marked row at or before this row.
 
-        ``settled_rows``: the last row of each link at each time. ``marks``: whether each row is marked. ``values``:
-        value of each row. Only rows with the same pair of nodes count. The result is ``default`` if no such row is
-        marked, or if the link has ended since.
+        Only rows of the same pair of nodes are searched. The result is ``default`` if none of them is marked, or if the
+        link has ended since. ``marks``: whether each row is marked. ``values``: value of each row. ``settled_rows``:
+        the last row of each link at each time.
         """
         last_end_row = find_last_row(marks | (is_gone & (node == end_node)))
         return np.where((last_end_row >= 0) & ~is_gone[last_end_row], values[last_end_row], default)
@@ -379,10 +391,10 @@ def _compute_sums(reported: Rows, duration_us: int) -> Table:
 
 
 def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-    """Return the indices of the *settled* rows: of rows with the same key and time, only the last.
+    """Return the indices of the rows that are the last with their key and time (the *settled* rows).
 
     A key is a node or a pair of nodes. Rows must be sorted by key, then by time. ``begins``: whether a row is the first
-    of its key.
+    of its key. ``times_us``: time of each row.
     """
     return np.flatnonzero(np.append(begins[1:] | (times_us[1:] > times_us[:-1]), True)[: len(begins)])
 
@@ -405,13 +417,15 @@ def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.nda
 def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarray]:
     """Return totals of the mesh ``seen`` over time, as a dict of arrays with one element for each change.
 
+    Keys of the result:
+
     time_us  time of the change; the totals are valid until the next change
     mean     mean fill of the nodes' filters
     most     largest fill of a node's filter
     muted    number of muted links
 
-    ``nodes``: number of nodes in the network. ``most``: largest number of elements (None: no limit). If there are more
-    changes, elements are chosen evenly from them.
+    ``nodes``: number of nodes in the network. The argument ``most`` is the largest length of the arrays (None: no
+    limit). If there are more changes, ``most`` of them are chosen, evenly spread over the list of changes.
     """
     muted_links = select(seen.links, seen.links["look"] == LOOKS.index(MUTED))
     change_times = [
@@ -432,17 +446,18 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
 
 
 def _highest(rows: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-    """Return, for each time, the highest value of the rows whose intervals contain the time, or 0 without such rows.
+    """Return, for each time, the highest value of the rows whose intervals contain the time; 0 if no interval does.
 
-    ``rows``: a table with the columns from_us and until_us; ``values``: a value for each row.
+    ``rows``: a table with the columns from_us and until_us. ``values``: a value for each row. ``times_us``: times,
+    ascending.
 
-    The interval of a row contains a range of ``times_us``. Two overlapping ranges of 2^k times each cover this range,
-    and both get the row's value. Then, from the largest k down to 1, the highest value of each range of 2^k times is
-    copied to its two halves.
+    An interval contains consecutive elements of ``times_us``. These are covered by two ranges of 2^k elements, which
+    may overlap. The value is first stored for the two ranges as a whole. Then, from the largest k down to 1, the
+    highest value of each range of 2^k elements is passed to its two halves.
     """
     first_times, end_times = (np.searchsorted(times_us, rows[name]) for name in ("from_us", "until_us"))
-    is_alive = first_times < end_times
-    first_times, end_times, values = first_times[is_alive], end_times[is_alive], values[is_alive]
+    has_times = first_times < end_times
+    first_times, end_times, values = first_times[has_times], end_times[has_times], values[has_times]
     range_exponents = np.frexp((end_times - first_times).astype(float))[1] - 1
     highest_values = np.zeros(len(times_us), np.int64)
     for exponent in range(int(range_exponents.max(initial=0)), -1, -1):

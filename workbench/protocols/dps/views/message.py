@@ -10,7 +10,10 @@ Theory of operation
     the remaining bytes become one part. So any bytes can be inspected. The parts are contiguous and cover all bytes.
 
 Limits
-    Encrypted parts are not decrypted; the filter shows which topics they may contain
+    The workbench translates this module to Lua for Wireshark, which shows neither the bits of filters nor the reason
+    why a node refuses a message. It shows texts that are not ASCII as hexadecimal digits.
+
+    Encrypted items are not decrypted; the filter shows which topics they may contain
     (`workbench.protocols.dps.views.page`).
 
 Reference
@@ -25,6 +28,7 @@ from typing import Any, NamedTuple
 
 from workbench.attributes.text import to_text
 from workbench.errors import DecodeError, ParameterError
+from workbench.protocols.dissection import host_only
 from workbench.protocols.dps import mapping, wire
 from workbench.protocols.dps.bloom import HASHES, BitVector
 from workbench.protocols.dps.views.looks import percent
@@ -42,22 +46,13 @@ FRAME, ADDRESS, IDENTITY, FILTER, NEEDS, STATE, CONTENT, SEALED, ENVELOPE, REST 
     "envelope",
     "not read",
 )
-_FIELDS = {
-    fields.PORT: ("port", ADDRESS),
-    fields.TTL: ("ttl", ADDRESS),
-    fields.ID: ("publication id", IDENTITY),
-    fields.SEQUENCE: ("sequence number", IDENTITY),
-    fields.ACKNOWLEDGE: ("answer wanted", STATE),
-    fields.FILTER: ("filter", FILTER),
-    fields.FLAGS: ("flags", STATE),
-    fields.MESH: ("mesh id", IDENTITY),
-    fields.NEEDS: ("needs", NEEDS),
-    fields.INTERESTS: ("interests", FILTER),
-    fields.TOPICS: ("topics", CONTENT),
-    fields.DATA: ("data", CONTENT),
-    fields.ACKNOWLEDGED: ("acknowledged number", IDENTITY),
-    fields.PATH: ("path", ADDRESS),
-    fields.HOPS: ("hops", ADDRESS),
+KIND_OF = {
+    **dict.fromkeys((fields.PORT, fields.TTL, fields.PATH, fields.HOPS), ADDRESS),
+    **dict.fromkeys((fields.ID, fields.SEQUENCE, fields.MESH, fields.ACKNOWLEDGED), IDENTITY),
+    **dict.fromkeys((fields.FILTER, fields.INTERESTS), FILTER),
+    **dict.fromkeys((fields.ACKNOWLEDGE, fields.FLAGS), STATE),
+    **dict.fromkeys((fields.TOPICS, fields.DATA), CONTENT),
+    fields.NEEDS: NEEDS,
 }
 _FLAGS = (
     (wire.DELTA, "delta"),
@@ -67,7 +62,7 @@ _FLAGS = (
     (wire.UNMUTE, "unmute"),
     (wire.COUNTS_HOPS, "counts hops"),
 )
-_MAPS = ("unprotected map", "protected map", "last map")
+MAPS = ("unprotected map", "protected map", "last map")
 _COSE = {16: "COSE_Encrypt0: encrypted", 18: "COSE_Sign1: signed", 96: "COSE_Encrypt: encrypted for recipients"}
 
 
@@ -153,14 +148,9 @@ def inspect_message(
     that is not hexadecimal. Bytes that are not a message do not raise an error; the result describes the problem.
     """
     data = _as_bytes(data)
-    frame, message_parts = _unwrap(data)
-    message, error = None, ""
-    try:
-        message = wire.decode(frame)
-    except DecodeError as problem:
-        error = str(problem)
     vectors: list[BitVector] = []
-    message_parts += _parts(frame, len(data) - len(frame), vectors)
+    frame, message_parts = _read_parts(data, vectors)
+    message, error = _decode(frame)
     message_topics = tuple(getattr(message, "topics", None) or ())
     other_topics = (topics,) if isinstance(topics, str) else tuple(topics)
     tested_topics = tuple(dict.fromkeys([topic for topic in (*message_topics, *other_topics) if topic]))
@@ -175,6 +165,34 @@ def inspect_message(
         hashes,
         separators,
     )
+
+
+def parts_of(data: bytes) -> tuple[list[Part], str]:
+    """Return (parts of ``data`` in order, error): the error is the reason why ``data`` is not a message, or ""."""
+    frame, message_parts = _read_parts(data, [])
+    return message_parts, _decode(frame)[1]
+
+
+def _read_parts(data: bytes, vectors: list[BitVector]) -> tuple[bytes, list[Part]]:
+    """Return (frame, parts of ``data``), and append the frame's filters to ``vectors``.
+
+    The frame is ``data`` without the envelope of a multicast, if any.
+    """
+    frame, message_parts = _unwrap(data)
+    return frame, message_parts + _parts(frame, len(data) - len(frame), vectors)
+
+
+def _decode_nothing(frame: bytes) -> tuple[Any, str]:
+    return None, ""
+
+
+@host_only(_decode_nothing)
+def _decode(frame: bytes) -> tuple[Any, str]:
+    """Return (message in a frame, ""), or (None, reason why a node refuses the frame)."""
+    try:
+        return wire.decode(frame), ""
+    except DecodeError as problem:
+        return None, str(problem)
 
 
 def _as_bytes(data: bytes | str) -> bytes:
@@ -236,8 +254,8 @@ class _PartReader:
         self._add_part(FRAME, "version", str(version), "" if version == wire.VERSION else "unknown")
         type_number = reader.unsigned("type")
         self._add_part(FRAME, "type", str(type_number), wire.NAMES.get(type_number, "unknown"))
-        for map_name in _MAPS[: max(0, item_count - 2)]:
-            if map_name == _MAPS[-1] and reader.peek() == cbor.TAG:
+        for map_name in MAPS[: max(0, item_count - 2)]:
+            if map_name == MAPS[-1] and reader.peek() == cbor.TAG:
                 self._read_cose()
             else:
                 self._read_map(map_name)
@@ -266,11 +284,10 @@ class _PartReader:
             field_key = self.reader.unsigned("key")
             value_begin = self.reader.at
             field_value = self.reader.skip("value")
-            field_name, part_kind = _FIELDS.get(field_key, (f"key {field_key}", REST))
+            field_name = fields.LABELS.get(field_key, f"key {field_key}")
             notation = f"{field_key}: {diagnostic(field_value)}"
-            self._add_part(
-                part_kind, field_name, notation, self._describe_value(field_key, field_value, where, value_begin)
-            )
+            meaning = self._describe_value(field_key, field_value, where, value_begin)
+            self._add_part(KIND_OF.get(field_key, REST), field_name, notation, meaning)
 
     def _describe_value(self, key: int, value: bytes, where: str, begin: int) -> str:
         try:
@@ -281,7 +298,7 @@ class _PartReader:
     def _read_meaning(self, key: int, reader: cbor.Reader, where: str) -> str:
         if key == fields.TTL:
             ttl_s = reader.integer("ttl", -(1 << 31), 1 << 31)
-            ttl_meaning = "original lifetime" if where == _MAPS[1] else "remaining lifetime"
+            ttl_meaning = "original lifetime" if where == MAPS[1] else "remaining lifetime"
             return (
                 "ends a retained publication"
                 if ttl_s < 0
@@ -290,9 +307,7 @@ class _PartReader:
                 else f"{ttl_meaning} in seconds"
             )
         if key in (fields.FILTER, fields.INTERESTS):
-            vector = BitVector.read(reader)
-            self.vectors.append(vector)
-            return f"{vector.popcount:,} of {vector.length:,} bits set, {percent(vector.fill)}"
+            return _describe_vector(reader, self.vectors)
         if key == fields.FLAGS:
             flags = reader.unsigned("flags", 255)
             return ", ".join(flag_name for bit, flag_name in _FLAGS if flags & bit) or "none"
@@ -307,12 +322,38 @@ class _PartReader:
         return ""
 
 
+def _describe_no_vector(reader: cbor.Reader, vectors: list[BitVector]) -> str:
+    return ""
+
+
+@host_only(_describe_no_vector)
+def _describe_vector(reader: cbor.Reader, vectors: list[BitVector]) -> str:
+    """Read a filter, append it to ``vectors``, and return a text with the share of its bits that are set."""
+    vector = BitVector.read(reader)
+    vectors.append(vector)
+    return f"{vector.popcount:,} of {vector.length:,} bits set, {percent(vector.fill)}"
+
+
 def _describe_payload(data: bytes) -> str:
     """Return a description of a payload: its attributes, its printable text, or its length."""
     try:
         return "attributes: " + to_text(mapping.decode_data(data))
     except DecodeError:
         pass
+    return _describe_text(data)
+
+
+def _is_ascii(data: bytes) -> bool:
+    return all(32 <= byte < 127 for byte in data)
+
+
+def _describe_ascii(data: bytes) -> str:
+    return f'"{data.decode()}"' if _is_ascii(data) else f"{len(data)} bytes"
+
+
+@host_only(_describe_ascii)
+def _describe_text(data: bytes) -> str:
+    """Return ``data`` as a text in quotes if it is printable UTF-8, else the number of bytes, as in "12 bytes"."""
     try:
         payload_text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -386,6 +427,11 @@ def _write_item(reader: cbor.Reader, pieces: list[str], brackets: list[_Bracket]
         pieces.append(str(-1 - argument if major == cbor.NEGATIVE else argument))
 
 
+def _quote_ascii(data: bytes) -> str:
+    return '"' + data.decode().replace('"', '\\"') + '"' if _is_ascii(data) else f"h'{data.hex()}'"
+
+
+@host_only(_quote_ascii)
 def _quote(data: bytes) -> str:
     text = data.decode("utf-8", "backslashreplace")
     return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text).replace('"', '\\"') + '"'

@@ -65,7 +65,7 @@ class Occupancy(NamedTuple):
     topics: tuple[Topics, ...]
 
     def setters(self, bit: int) -> list[Topics]:
-        """Return the topics that may have set a bit of the filter; [] if all subscriptions that set it have ended."""
+        """Return the topics that may have set the bit at position ``bit``; [] if only ended subscriptions set it."""
         return [topics for topics in self.topics if bit in topics.bits]
 
 
@@ -78,7 +78,7 @@ def filter_bits(run: Any, node: int, time_s: float | None = None) -> Occupancy:
     mesh = mesh_of(run)
     time_us = time_us_of(run, run.scenario.duration_s if time_s is None else time_s, "filter_bits")
     if node not in run.scenario.topology:
-        raise ScenarioError(f"node is {node!r:.60}, which the run does not have; use one of its nodes")
+        raise ScenarioError(f"node is {node!r:.60}, and the run has no such node; give a node of its topology")
     if run.engine == LIVE:
         raise ScenarioError("a live run on motes cannot be replayed; run the scenario in the simulator")
     with engine.without_collector():

@@ -192,9 +192,11 @@ def compare_topics(
 ) -> list[TestedTopic]:
     """Test topics against a vector of bits, and return a TestedTopic for each.
 
-    ``as_publication``: whether the vector is a publication's filter. If so, topics without wildcards are tested as
-    published topics. Topics with wildcards are always tested as subscriptions, which the publication may match.
-    ``hashes``: number of bits that each part of a topic sets. ``separators``: characters that divide topics into
+    ``as_publication``: True if the vector is the filter of a publication, False if it is that of subscriptions. If
+    True, topics without wildcards are tested as published topics, and topics with wildcards as subscriptions. If False,
+    all topics are tested as subscriptions.
+
+    ``hashes``: number of bits that each string of a topic sets. ``separators``: characters that divide topics into
     segments. Raises AttributeFormatError for an invalid topic.
     """
     tested_topics = []
@@ -212,9 +214,11 @@ def compare_topics(
 
 
 def positions(vector: BitVector, tested: Sequence[TestedTopic]) -> dict[int, list[tuple[str, str]]]:
-    """Return {position of a set bit: [(topic, string), ...]}: the strings of tested topics that may have set it.
+    """Return which strings of the tested topics may have set each bit: {position of the bit: [(topic, string), ...]}.
 
-    Only topics whose bits are all set in ``vector`` are considered, so a list may be empty. The positions ascend.
+    The strings of a topic are those that it puts into a filter (`TestedTopic.items`). The result has all set bits of
+    ``vector``, in ascending order. Topics with a bit that is not set in ``vector`` are ignored, so the list of a bit
+    may be empty.
     """
     owners: dict[int, list[tuple[str, str]]] = {position: [] for position in vector.positions()}
     for topic in tested:

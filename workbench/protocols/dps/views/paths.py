@@ -11,14 +11,15 @@ Theory of operation
     The node at which a useless path ends has a mark with the reason:
 
     dead_end        neither a subscription at the node nor a filter of another neighbor matches. The publication came
-                    because the node has sent a filter that matches more than the filters it combines
+                    because the node has sent a union of these filters, and a union can match although none of its
+                    filters does
     no_match        the node's own filter matches, but no topic of a subscription does
     out_of_range    topics match, but attributes do not (TEMP GE 25 becomes the topic TEMP/+)
 
-    A hop in vain is not always a false positive of a Bloom filter: the filters of "a/+" and "TEMP GE 25" also match
-    "a/b/c" and TEMP 20, whatever the filter's length. Interests that were received over a link before it was muted may
-    also remain in a neighbor's sum (``count_muted``). To measure the false positives of Bloom filters, compare with the
-    same run with the longest filter.
+    A hop in vain is not always a false positive of a Bloom filter. The filter of "a/+" also matches "a/b/c", and that
+    of "TEMP GE 25" also TEMP 20, whatever the filter's length. Interests that were received over a link before it was
+    muted may also remain in a neighbor's sum (``count_muted``). To measure the false positives of Bloom filters,
+    compare with the same run with the longest filter.
 
 Cost
     Array operations over the frames of publications, and one step of Python for each hop of a requested path.
@@ -50,9 +51,12 @@ MOST_PATHS = 200
 
 
 class Published(NamedTuple):
-    """A publication: its publisher ``node``, its ``sequence`` in the trace (series << 32 | number), time and text.
+    """A publication of a run.
 
-    at_us: time of publishing (µs); text: attributes of the publication, or "" if the trace does not contain them.
+    node      publisher
+    sequence  number that identifies the publication in the trace: number of its series << 32 | its number in the series
+    at_us     time of publishing (µs)
+    text      attributes of the publication, or "" if the trace does not contain them
     """
 
     node: int
@@ -67,7 +71,7 @@ class Published(NamedTuple):
 
     @property
     def frames(self) -> tuple[tuple[int, int, str], ...]:
-        """Keys (node, sequence, kind of message) of the publication's frames, and of its acknowledgements' frames."""
+        """Keys (node, sequence, kind of message) of the frames of the publication and of its acknowledgements."""
         return tuple((self.node, self.sequence, message) for message in (PUBLICATION, ACKNOWLEDGEMENT))
 
 
@@ -121,7 +125,7 @@ class Path:
         return sorted({mark.node for mark in self.marks if mark.look == look})
 
     def until(self, hops: int) -> Path:
-        """Return the path cut after its first ``hops`` hops, with the marks up to the last arrival of these hops."""
+        """Return a Path with the first ``hops`` hops of this path, and the marks up to their last arrival."""
         first_hops = self.hops[:hops]
         last_us = max((hop.arrived_us for hop in first_hops), default=self.publication.at_us)
         marks = tuple(mark for mark in self.marks if mark.at_us <= last_us)
@@ -136,9 +140,10 @@ class Path:
 
 
 def in_words(counts: Sequence[int], matches: int, took_us: int) -> str:
-    """Return a sentence that describes a path; ``counts`` has its number of hops of each kind in `HOPS`.
+    """Return a sentence that describes the path of a publication.
 
-    ``matches``: number of deliveries; ``took_us``: duration of the path (µs).
+    ``counts``: number of hops of each kind, in the order of `HOPS`; ``matches``: number of deliveries; ``took_us``:
+    time from publishing to the last arrival (µs).
     """
     hop_count = sum(counts) - counts[ACKNOWLEDGED_HOP]
     if not hop_count:
@@ -239,8 +244,11 @@ def steps_of(columns: Columns, wanted: Sequence[Published]) -> Steps:
 
 
 def _publication_indices(columns: Columns, rows: np.ndarray, wanted: Sequence[Published]) -> np.ndarray:
-    """Return the index in ``wanted`` of the publication of each trace row in ``rows``; -1: not in ``wanted``."""
-    paths = (MessagePath(item.name, item.at_us, item.frames) for item in wanted)
+    """Return, for each of the trace rows ``rows``, the index in ``wanted`` of the publication that the row concerns.
+
+    The index is -1 if ``wanted`` lacks the publication. ``rows``: indices of trace rows.
+    """
+    paths = (MessagePath(publication.name, publication.at_us, publication.frames) for publication in wanted)
     return paths_of(columns, rows, MessagePaths(tuple(paths)))
 
 
@@ -276,9 +284,9 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
 
 
 def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
-    """Return the frames of the publications in ``wanted`` as a table of hops, in order of arrival (see `Steps`).
+    """Return the table `Steps.hops` of the publications in ``wanted``, in order of arrival.
 
-    ``marks``: table of the results at nodes. A hop is useful if it is on the path from the publisher to a node with a
+    ``marks``: the table `Steps.marks`. A hop is useful if it is on the path from the publisher to a node with a
     delivery. To find this path, the function follows the first hop to each node back to the publisher.
     """
     hops = _frames(columns, wanted)

@@ -3,17 +3,11 @@
 The bytes are those of the C implementation.
 
 Layout (CBOR: definite lengths, shortest integers)
-    [version 1, type, unprotected map, protected map, fifth item]; the keys of a map ascend:
+    [version 1, type, unprotected map, protected map, fifth item]; the keys of a map ascend.
 
-    1 port u16    4 sequence u32          7 flags u8      10 interests    13 acknowledged sequence u32
-    2 ttl i16, s  5 ack requested, bool   8 mesh id 16 B  11 topics       14 path, in place of a port
-    3 id 16 B     6 Bloom filter          9 needs 32 B    12 data         15 hop count u16
-
-    type                  unprotected                      protected      fifth item
-    1 publication         1 or 14, 2, 15                   2, 3, 4, 5, 6  {11, 12}, or COSE (tag 16, 18 or 96)
-    2 subscription        1 or 14, 4, 7, 8, (9, 10)        {}             {}
-    3 acknowledgement     {}                               3, 13          {12}, or COSE
-    4 subscription ack    1 or 14, 4, 7, 8, (9, 10), 13    {}             {}
+    The tables FIELDS and MAPS of ``fields.py`` describe the fields and the maps of each message; docs/FRAMES.md shows
+    them. The fifth item of a publication or an acknowledgement is a map, or COSE (tag 16, 18 or 96). A message contains
+    the port of its sender or, in place of it, a path: the name of a pipe, which a C node may use instead of UDP.
 
     Bit vectors are encoded by `workbench.protocols.dps.bloom`. Needs and interests are present if the flags request an
     answer (SAK_REQUESTED), except in an unlink. A multicast message has a CoAP envelope (protocols/dps/wire/coap.py).
@@ -27,12 +21,14 @@ Theory of operation
     number 0. Bytes after the array are ignored, and so are the contents of a map that should be empty.
 
 Differs from the message layout in the documentation of the C implementation
-    flags               1 delta, 2 answer requested, 4 unlink, 8 mute, 16 unmute; there, mute is 2 and answer 4. Only
-                        this project uses 32: the sender counts hops in mesh ids. The C implementation ignores it.
+    flags               1 delta, 2 answer requested, 4 unlink, 8 mute, 16 unmute; in the documentation, mute is 2 and
+                        answer requested is 4. Only this project uses the flag 32: the sender counts hops in mesh ids.
+                        The C implementation ignores this flag.
     unlink              the message has flags and mesh id; only needs and interests are missing.
     subscription ack    the message has sequence, flags and mesh id, and may have needs and interests.
     acknowledgement     the data are always present; an empty payload is an empty byte string.
-    bit vectors         the share of set bits decides whether run lengths or plain bytes are sent, not the size.
+    bit vectors         the share of set bits decides whether run lengths or plain bytes are sent, not the size. Unlike
+                        the C implementation, this project also sends plain bytes if run lengths would be longer.
 
 Limits
     A UDP datagram holds 65,507 bytes. Times are whole seconds, up to 32,767.
@@ -51,16 +47,11 @@ from struct import pack
 from typing import Any, NamedTuple, TypeAlias
 
 from workbench.errors import DecodeError, EncodeError
-from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
+from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.wire import cbor, fields
 
-PUBLICATION, SUBSCRIPTION, ACKNOWLEDGEMENT, SUBSCRIPTION_ACKNOWLEDGEMENT = 1, 2, 3, 4
-NAMES = {
-    PUBLICATION: "publication",
-    SUBSCRIPTION: "subscription",
-    ACKNOWLEDGEMENT: "acknowledgement",
-    SUBSCRIPTION_ACKNOWLEDGEMENT: "subscription ack",
-}
+NAMES = {kind: maps.name for kind, maps in fields.MAPS.items()}
+PUBLICATION, SUBSCRIPTION, ACKNOWLEDGEMENT, SUBSCRIPTION_ACKNOWLEDGEMENT = range(1, 5)
 # Flags of a subscription and its acknowledgement.
 DELTA, SAK_REQUESTED, UNLINK, MUTE, UNMUTE, COUNTS_HOPS = 1, 2, 4, 8, 16, 32
 
@@ -76,7 +67,7 @@ _EMPTY = cbor.mapping(0)
 class Publication(NamedTuple):
     """A publication message.
 
-    port, path       address to which answers are sent; exactly one of them is not None
+    port, path       UDP port, or name of a pipe, to which answers are sent; exactly one of the two is not None
     ttl_s            remaining lifetime in seconds; -1 ends a retained publication
     lifetime_s       initial lifetime in seconds
     topics, data     None if they are encrypted or signed
@@ -162,9 +153,9 @@ _MESSAGE_HEADS = {
 def encode(message: Message) -> bytes:
     """Return the encoded bytes of a message.
 
-    A received publication or acknowledgement keeps the bytes of its protected map (``protected``) and of its fifth item
-    (``body``). They are used unchanged. If these fields are empty, both parts are encoded from the message's other
-    fields. Raises EncodeError if a field is out of range.
+    A received publication or acknowledgement has the received bytes of its protected map (``protected``) and of its
+    fifth item (``body``); these bytes are used unchanged. If the two fields are empty, both parts are encoded from the
+    message's other fields. Raises EncodeError if a field is out of range.
     """
     encoded_protected = encoded_body = unprotected = _EMPTY
     if isinstance(message, Acknowledgement):
@@ -172,12 +163,12 @@ def encode(message: Message) -> bytes:
     elif isinstance(message, Publication):
         encoded_protected, encoded_body = protected_map(message), message.body or body_map(message)
         port, path = _port_and_path(message)
-        hops = fields.number(fields.HOPS, message.hops, fields.U16)
+        hops = fields.number(fields.HOPS, message.hops)
         unprotected = cbor.mapping(3) + port + fields.seconds(message.ttl_s) + path + hops
     elif isinstance(message, Subscription):
         unprotected = _link_map(message, b"")
     elif isinstance(message, SubscriptionAcknowledgement):
-        unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32))
+        unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged))
     else:
         raise EncodeError(
             f"{message!r} is not a message; its type must be one of "
@@ -206,7 +197,8 @@ def decode(frame: bytes, filter_bits: int | None = None) -> Message:
 def with_next_hop(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
     """Return a publication as this node forwards it: with one more hop and the remaining lifetime ``ttl_s``.
 
-    This node's address for acknowledgements is ``port`` or ``path``; exactly one of them must be given.
+    ``port``, ``path``: the UDP port, or the name of the pipe, of this node, to which acknowledgements are sent. Exactly
+    one of the two must not be None.
     """
     return publication._replace(port=port, path=path, ttl_s=ttl_s, hops=publication.hops + 1)
 
@@ -215,15 +207,15 @@ def protected_map(message: Securable) -> bytes:
     """Return a message's encoded protected map: the header fields that nodes on the path must not change."""
     if message.protected:
         return message.protected
-    id_field = fields.byte_string(fields.ID, message.publication_id, fields.ID_B)
+    id_field = fields.byte_string(fields.ID, message.publication_id)
     if isinstance(message, Acknowledgement):
-        return cbor.mapping(2) + id_field + fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32)
+        return cbor.mapping(2) + id_field + fields.number(fields.ACKNOWLEDGED, message.acknowledged)
     return b"".join(
         (
             cbor.mapping(5),
             fields.seconds(message.lifetime_s),
             id_field,
-            fields.number(fields.SEQUENCE, message.sequence, fields.U32),
+            fields.number(fields.SEQUENCE, message.sequence),
             cbor.unsigned(fields.ACKNOWLEDGE) + cbor.boolean(message.acknowledge),
             cbor.unsigned(fields.FILTER) + message.filter.encode(),
         )
@@ -231,7 +223,7 @@ def protected_map(message: Securable) -> bytes:
 
 
 def body_map(message: Securable) -> bytes:
-    """Return the encoded body, the fifth item of a message, unencrypted: the data, and a publication's topics."""
+    """Return the encoded body (fifth item) of a message, unencrypted: a map with data and, in a publication, topics."""
     if isinstance(message, Publication):
         assert message.topics is not None, "the body of a secured publication is its COSE item"
         topics_head = cbor.mapping(2) + cbor.unsigned(fields.TOPICS) + cbor.array(len(message.topics))
@@ -240,7 +232,7 @@ def body_map(message: Securable) -> bytes:
 
 
 def with_secured_body(message: Securable, body: bytes) -> Securable:
-    """Return the message with ``body``, the bytes of a COSE item, in place of topics and data."""
+    """Return a message in which ``body``, the bytes of a COSE item, replaces the topics and the data."""
     protected = protected_map(message)
     if isinstance(message, Publication):
         return message._replace(topics=None, data=None, protected=protected, body=body)
@@ -278,8 +270,8 @@ def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
 
     For a publication and its acknowledgement, the origin is the address of the publisher, and the sequence is
     ``series << 32 | sequence number``. Both are meaningful only if the publication id is from `make_publication_id`.
-    For other messages, the origin is -1 and the sequence is the sequence number. The simulator passes ``broadcast`` to
-    every protocol; DPS ignores it.
+    For other messages, the origin is -1 and the sequence is the sequence number. ``broadcast``, whether the frame was
+    broadcast, makes no difference.
     """
     reader = cbor.Reader(frame)
     message_type = _read_kind(reader)
@@ -299,9 +291,9 @@ def origin_of(publication_id: bytes) -> tuple[int, int]:
 
 
 def _read_scalars(reader: cbor.Reader) -> Values:
-    """Read a map of header fields; return {field key: value} for some of the fields.
+    """Read a map of header fields; return {field key: value} for the publication id and all unsigned integers.
 
-    These are the publication id (bytes) and all fields whose value is an unsigned integer. Other fields are skipped.
+    The publication id is returned as bytes. Fields of other types are skipped.
     """
     header_fields = {}
     for _ in range(reader.mapping("map")):
@@ -319,11 +311,14 @@ def _read_scalars(reader: cbor.Reader) -> Values:
 
 
 def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
-    """Return the encoded fields (port, path) of a message, which has one of them; the other one is b""."""
+    """Return the encoded fields (port, path) of a message; b"" for the field that the message lacks.
+
+    Raises EncodeError unless the message has exactly one of the two fields.
+    """
     if (message.port is None) == (message.path is None):
         raise EncodeError(f"the message has port {message.port!r} and path {message.path!r}; give exactly one of them")
     if message.path is None:
-        return fields.number(fields.PORT, message.port, fields.U16), b""
+        return fields.number(fields.PORT, message.port), b""
     return b"", cbor.unsigned(fields.PATH) + fields.text(message.path)
 
 
@@ -333,12 +328,12 @@ def _link_map(message: LinkMessage, acknowledged: bytes) -> bytes:
         raise EncodeError("the message has only one of needs and interests; give both or neither")
     encoded_fields = [
         port,
-        fields.number(fields.SEQUENCE, message.sequence, fields.U32),
-        fields.number(fields.FLAGS, message.flags, fields.U8),
-        fields.byte_string(fields.MESH, message.mesh_id, fields.ID_B),
+        fields.number(fields.SEQUENCE, message.sequence),
+        fields.number(fields.FLAGS, message.flags),
+        fields.byte_string(fields.MESH, message.mesh_id),
     ]
     if message.needs is not None and message.interests is not None:
-        encoded_fields.append(fields.byte_string(fields.NEEDS, message.needs, FUZZY_HASH_B))
+        encoded_fields.append(fields.byte_string(fields.NEEDS, message.needs))
         encoded_fields.append(cbor.unsigned(fields.INTERESTS) + message.interests.encode())
     encoded_fields += [acknowledged, path]
     return cbor.mapping(len([encoded_field for encoded_field in encoded_fields if encoded_field])) + b"".join(
@@ -360,18 +355,17 @@ def _read_kind(reader: cbor.Reader) -> int:
     return message_type
 
 
-_OUTER_KEYS = (fields.PORT, fields.TTL, fields.PATH, fields.HOPS)
-_PROTECTED_KEYS = (fields.TTL, fields.ID, fields.SEQUENCE, fields.ACKNOWLEDGE, fields.FILTER)
-_protected_values = itemgetter(*_PROTECTED_KEYS)
+_OF_PUBLICATION, _OF_ACKNOWLEDGEMENT = fields.MAPS[PUBLICATION], fields.MAPS[ACKNOWLEDGEMENT]
+_protected_values = itemgetter(*_OF_PUBLICATION.protected)
 
 
 def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publication:
     map_name = "unprotected map of the publication"
-    unprotected_fields = fields.read_map(reader, map_name, _OUTER_KEYS)
+    unprotected_fields = fields.read_map(reader, map_name, _OF_PUBLICATION.unprotected)
     fields.require(unprotected_fields, (fields.TTL, fields.HOPS), map_name)
     if fields.PORT not in unprotected_fields and fields.PATH not in unprotected_fields:
         raise DecodeError(f"the {map_name} has neither port nor path; it must have one of them")
-    protected, protected_fields = _decode_protected(reader, "publication", _PROTECTED_KEYS, filter_bits)
+    protected, protected_fields = _decode_protected(reader, "publication", _OF_PUBLICATION.protected, filter_bits)
     if not protected_fields[fields.SEQUENCE]:
         raise DecodeError("the sequence number of the publication is 0; sequence numbers start at 1")
     body_start = reader.at
@@ -418,17 +412,17 @@ def _skip_cose_item(reader: cbor.Reader) -> bool:
 
 
 def _decode_body(reader: cbor.Reader) -> tuple[tuple[str, ...], bytes]:
-    body_fields = _read_all(reader, "last map of the publication", (fields.TOPICS, fields.DATA))
+    body_fields = _read_all(reader, "last map of the publication", _OF_PUBLICATION.last)
     return body_fields[fields.TOPICS], body_fields[fields.DATA]
 
 
 def _decode_data(reader: cbor.Reader) -> bytes:
-    return _read_all(reader, "last map of the acknowledgement", (fields.DATA,))[fields.DATA]
+    return _read_all(reader, "last map of the acknowledgement", _OF_ACKNOWLEDGEMENT.last)[fields.DATA]
 
 
 def _decode_acknowledgement(reader: cbor.Reader) -> Acknowledgement:
     reader.skip_mapping("unprotected map of the acknowledgement")
-    protected, protected_fields = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
+    protected, protected_fields = _decode_protected(reader, "acknowledgement", _OF_ACKNOWLEDGEMENT.protected)
     if not protected_fields[fields.ACKNOWLEDGED]:
         raise DecodeError("the acknowledged sequence number is 0; sequence numbers start at 1")
     body_start = reader.at
@@ -439,21 +433,13 @@ def _decode_acknowledgement(reader: cbor.Reader) -> Acknowledgement:
     )
 
 
-_LINK_KEYS = (
-    fields.PORT,
-    fields.PATH,
-    fields.SEQUENCE,
-    fields.FLAGS,
-    fields.MESH,
-    fields.NEEDS,
-    fields.INTERESTS,
-)
+_LINK_KEYS = (fields.PORT, fields.PATH, fields.SEQUENCE, fields.FLAGS, fields.MESH, fields.NEEDS, fields.INTERESTS)
 
 
 def _decode_link(reader: cbor.Reader, kind: int, filter_bits: int | None) -> LinkMessage:
     message_name, is_answer = NAMES[kind], kind == SUBSCRIPTION_ACKNOWLEDGEMENT
-    known_keys = (*_LINK_KEYS, fields.ACKNOWLEDGED) if is_answer else _LINK_KEYS
-    map_fields = fields.read_map(reader, "unprotected map of the " + message_name, known_keys, filter_bits)
+    where = "unprotected map of the " + message_name
+    map_fields = fields.read_map(reader, where, fields.MAPS[kind].unprotected, filter_bits)
     fields.require(map_fields, (fields.SEQUENCE, fields.FLAGS, fields.MESH), message_name)
     if (fields.PORT in map_fields) == (fields.PATH in map_fields):
         raise DecodeError(f"the {message_name} must have a port or a path, and not both")

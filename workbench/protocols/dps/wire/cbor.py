@@ -56,12 +56,12 @@ def head(major: int, argument: int) -> bytes:
 
 
 def unsigned(value: int) -> bytes:
-    """Encode an unsigned integer."""
+    """Encode an unsigned integer; raise EncodeError if it is negative or has more than 64 bits."""
     return head(UNSIGNED, value)
 
 
 def integer(value: int) -> bytes:
-    """Encode an integer of either sign."""
+    """Encode an integer of either sign; raise EncodeError outside of [-2^64, 2^64 - 1]."""
     return head(NEGATIVE, -1 - value) if value < 0 else head(UNSIGNED, value)
 
 
@@ -143,7 +143,7 @@ class Reader:
         return argument
 
     def unsigned(self, name: str, largest: int = _LARGEST) -> int:
-        """Read an unsigned integer in [0, largest]."""
+        """Read an unsigned integer in [0, largest]; ``name`` describes the item in errors."""
         at = self.at
         value = self._read_argument(UNSIGNED, name)
         if value > largest:
@@ -151,7 +151,7 @@ class Reader:
         return value
 
     def integer(self, name: str, smallest: int, largest: int) -> int:
-        """Read an integer in [smallest, largest]."""
+        """Read an integer in [smallest, largest]; ``name`` describes the item in errors."""
         at = self.at
         major, argument = self.head(name)
         if major > NEGATIVE:
@@ -162,7 +162,10 @@ class Reader:
         return integer_value
 
     def byte_string(self, name: str, length: int | None = None) -> bytes:
-        """Read a byte string; if ``length`` is given, it must have this number of bytes."""
+        """Read a byte string, which must have ``length`` bytes if that is given.
+
+        ``name`` describes the item in errors.
+        """
         at = self.at
         data = self._read_string(BYTES, name)
         if length is not None and len(data) != length:
@@ -170,7 +173,7 @@ class Reader:
         return data
 
     def text(self, name: str) -> bytes:
-        """Read a text; return its bytes, which may be invalid UTF-8."""
+        """Read a text; return its bytes, which may be invalid UTF-8. ``name`` describes the item in errors."""
         return self._read_string(TEXT, name)
 
     def _read_string(self, major: int, name: str) -> bytes:
@@ -185,7 +188,10 @@ class Reader:
         return bytes(self.data[data_at : data_at + string_length])
 
     def array(self, name: str, count: int | None = None) -> int:
-        """Read the head of an array; return its number of items, which must be ``count`` if that is given."""
+        """Read the head of an array; return its number of items, which must be ``count`` if that is given.
+
+        ``name`` describes the array in errors.
+        """
         at = self.at
         item_count = self._read_argument(ARRAY, name)
         if count is not None and item_count != count:
@@ -194,7 +200,7 @@ class Reader:
         return item_count
 
     def mapping(self, name: str) -> int:
-        """Read the head of a map; return its number of pairs."""
+        """Read the head of a map; return its number of pairs. ``name`` describes the map in errors."""
         at = self.at
         pair_count = self._read_argument(MAP, name)
         self._check_count(2 * pair_count, at, name)
@@ -212,7 +218,7 @@ class Reader:
         return self._read_argument(TAG, name)
 
     def boolean(self, name: str) -> bool:
-        """Read a boolean."""
+        """Read a boolean; ``name`` describes the item in errors."""
         at = self.at
         encoded_value = self.data[at : at + 1]
         if encoded_value != TRUE and encoded_value != FALSE:
@@ -225,7 +231,7 @@ class Reader:
         return self.data[self.at] >> 5 if self.at < len(self.data) else None
 
     def skip(self, name: str) -> bytes:
-        """Skip the next item of any type, without recursion; return its bytes."""
+        """Skip the next item, of any type; return its bytes. ``name`` describes the item in errors."""
         start = self.at
         items_to_skip = 1
         while items_to_skip:
@@ -246,7 +252,7 @@ class Reader:
         return bytes(self.data[start : self.at])
 
     def skip_mapping(self, name: str) -> None:
-        """Skip the next item, which must be a map, with its contents; ``name`` is its name in error messages."""
+        """Skip the next item, which must be a map, and all items in the map; ``name`` is its name in error messages."""
         map_at = self.at
         self.mapping(name)
         self.at = map_at

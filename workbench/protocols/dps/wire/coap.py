@@ -51,10 +51,10 @@ def unwrap(datagram: bytes) -> bytes:
 
 
 def _read_extended(datagram: bytes, nibble: int, at: int) -> tuple[int, int]:
-    """Return (value, next position) of the delta or the length of a CoAP option.
+    """Return (value, next position) of a number of a CoAP option: its delta or its length.
 
-    ``nibble``: the four bits that the option's first byte has for this number. If they are 13 or 14, the number
-    continues in 1 or 2 bytes from position ``at``.
+    ``nibble``: the four bits for this number in the option's first byte. 13 or 14 means that the number continues in 1
+    or 2 bytes, which begin at position ``at``.
     """
     if nibble < 13:
         return nibble, at

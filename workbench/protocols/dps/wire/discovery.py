@@ -2,11 +2,12 @@
 
 Layout
     announcement    a map with ascending keys: 10 interests, the union of the filters of the node's application; 12
-                    optional data of the application. It is published. An acknowledgement of it is an announcement that
-                    begins with key 3, the id of the answering node's own announcements.
-    goodbye         no bytes
-    registration    a count, and as many texts, each an address. The C implementation counts link-local addresses, but
-                    does not write them, so there may be fewer texts.
+                    optional data of the application. It is the payload of a publication. A node that receives it
+                    acknowledges it with its own announcement as payload. This answer begins with key 3, the publication
+                    id of the answering node's announcements.
+    goodbye         no bytes: the payload of a node's last announcement before it closes
+    registration    the number of addresses, and each address as a text. The C implementation counts link-local
+                    addresses, but does not write them, so there may be fewer texts.
 
     Unknown keys are skipped.
 
@@ -41,7 +42,7 @@ class Announcement(NamedTuple):
 def encode_announcement(announcement: Announcement) -> bytes:
     """Return the payload of an Announcement; raise EncodeError if its id does not have 16 bytes."""
     interests, application_data, publication_id = announcement
-    encoded_fields = [] if publication_id is None else [fields.byte_string(fields.ID, publication_id, fields.ID_B)]
+    encoded_fields = [] if publication_id is None else [fields.byte_string(fields.ID, publication_id)]
     encoded_fields.append(cbor.unsigned(fields.INTERESTS) + interests.encode())
     if application_data:
         encoded_fields.append(fields.byte_string(fields.DATA, application_data))

@@ -1,13 +1,13 @@
-/* The node of the flooding protocol. `workbench/protocols/flooding/node.py` defines it, and `wire.py` the frame. */
+/* The node of the flooding protocol. `workbench/protocols/flooding/node.py` defines it, and `frames.h` has the layout of
+ * the frame. */
 #include "flooding.h"
 
 #include <string.h>
 
 #include "bytes.h"
+#include "frames.h"
 
-/* type u8, origin u32, sequence u32, ttl u16, AttNum u8; little-endian */
-enum { TYPE_AT = 0, ORIGIN_AT = 1, SEQUENCE_AT = 5, TTL_AT = 9, COUNT_AT = 11, HEADER_B = 12 };
-enum { FLOOD_TYPE = 0x46, MOST_ATTRIBUTES = 255 };
+enum { MOST_ATTRIBUTES = 255 };
 
 static const char *const REASON_NAMES[FLOODING_REASONS] = {"duplicate", "malformed", "ttl"};
 
@@ -22,27 +22,29 @@ struct flood {
 
 static bool decode_header(const uint8_t *frame, size_t size, struct flood *flood)
 {
-    if (size < HEADER_B || frame[TYPE_AT] != FLOOD_TYPE)
+    if (size < FLOOD_BODY_AT || frame[0] != FLOOD_TYPE)
         return false;
-    flood->origin = get_u32(frame + ORIGIN_AT);
-    flood->sequence = get_u32(frame + SEQUENCE_AT);
-    flood->ttl = get_u16(frame + TTL_AT);
+    flood->origin = get_u32(frame + FLOOD_ORIGIN_AT);
+    flood->sequence = get_u32(frame + FLOOD_SEQUENCE_AT);
+    flood->ttl = get_u16(frame + FLOOD_TTL_AT);
     return true;
 }
 
 static bool decode_body(const uint8_t *frame, size_t size, struct flood *flood)
 {
-    return attributes_decode(frame + HEADER_B, size - HEADER_B, frame[COUNT_AT], &flood->attributes) &&
+    const uint8_t *body = frame + FLOOD_BODY_AT;
+    return attributes_decode(body, size - FLOOD_BODY_AT, frame[FLOOD_ATTRIBUTE_COUNT_AT], &flood->attributes) &&
            are_readings(flood->attributes);
 }
 
 static void send(const struct flooding *node, const struct flood *flood)
 {
-    uint8_t header[HEADER_B] = {[TYPE_AT] = FLOOD_TYPE, [COUNT_AT] = (uint8_t)flood->attributes.count};
-    put_u32(header + ORIGIN_AT, flood->origin);
-    put_u32(header + SEQUENCE_AT, flood->sequence);
-    put_u16(header + TTL_AT, flood->ttl);
-    struct frame frame = {header, HEADER_B, flood->attributes.bytes, flood->attributes.size};
+    uint8_t header[FLOOD_BODY_AT] = {FLOOD_TYPE};
+    put_u32(header + FLOOD_ORIGIN_AT, flood->origin);
+    put_u32(header + FLOOD_SEQUENCE_AT, flood->sequence);
+    put_u16(header + FLOOD_TTL_AT, flood->ttl);
+    header[FLOOD_ATTRIBUTE_COUNT_AT] = (uint8_t)flood->attributes.count;
+    struct frame frame = {header, FLOOD_BODY_AT, flood->attributes.bytes, flood->attributes.size};
     node->driver->send(node->driver->context, BROADCAST, &frame);
 }
 

@@ -21,10 +21,11 @@ HARMLESS = ("duplicate", "repeated")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence about the undelivered readings whose publishers the subscriber's query cannot reach, if any.
+    """Yield one sentence if arcs lead from the publisher of an undelivered reading to its subscriber, but not back.
 
-    The network has a path from such a publisher to the subscriber, but no path back. ``missing``: all undelivered
-    readings.
+    Then no query of the subscriber can reach the publisher.
+
+    ``missing``: all undelivered readings, each with its publisher and its subscriber.
     """
     yield from unheard(missing, "a query")
 
@@ -32,8 +33,9 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of an event on its path to rendezvous nodes, or of its notification on the path to the sink.
 
-    ``pair``: an undelivered reading, with its publisher and its subscriber; ``trail``: the trace rows about this
-    reading. Returns None if the trace does not prove which step was the last.
+    If rendezvous nodes had no matching query of the subscriber, the step has the cause "not_matched". Returns None if
+    the trace does not prove which step was the last. ``pair``: an undelivered reading, with its publisher and its
+    subscriber; ``trail``: the trace rows about this reading.
     """
     matched_rows = trail.of("event_matched")
     sinks_by_position = {row.position: matching_sinks(evidence, row, pair.published.detail) for row in matched_rows}
@@ -51,7 +53,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     is_matched_everywhere = {row.value for row in matched_rows} >= set(range(len(evidence.scenario.protocol.roots)))
     if matched_rows and (is_matched_everywhere or step is None or step.cause == "not_forwarded"):
         last_match = matched_rows[-1]
-        later_stored_rows = _first_stored(evidence, pair, last_match)
+        later_stored_rows = _find_late_query(evidence, pair, last_match)
         return Step("not_matched", last_match.node, None, last_match.time_us, "", (*matched_rows, *later_stored_rows))
     return step
 
@@ -59,13 +61,13 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 def _find_last_step(
     evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own_copies: Collection[Copy]
 ) -> Step | None:
-    """Return the last step of an event or notification, or None if the trace does not prove which step was the last.
+    """Return the last step of the copies ``own_copies`` of an event, or None if the trace does not prove which it was.
 
-    A copy is the event in one tree, or its notification to one sink. A step is not proven to be the last if a later
-    trace row may belong to one of ``own_copies``.
+    A copy is the event in one tree, or its notification to one sink. A step is proven to be the last if no later trace
+    row may belong to one of ``own_copies``.
 
     ``trail``: the trace rows about the event, or about its notifications; ``copies``: {position of a trace row: copies
-    to which the row may belong}; ``own_copies``: the copies whose last step is returned.
+    to which the row may belong}.
     """
     steps: list[Step] = []
     for event_copy in own_copies:
@@ -100,11 +102,11 @@ def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
     }
 
 
-def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
-    """Return [row] for the first query that a rendezvous node stored too late for an event, or [] without such a query.
+def _find_late_query(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
+    """Return [trace row of the first query that a rendezvous node stored too late for an event], or [].
 
-    The query matches the event and is from the pair's subscriber. ``matched``: the trace row "event_matched", in which
-    the node matched the event with the queries that it had stored by then.
+    Only matching queries from the subscriber of ``pair`` count. A query is too late if the node stored it after
+    matching the event with its stored queries. ``matched``: the trace row "event_matched" of the node.
     """
     rows = _query_rows(evidence, pair, matched.node)
     return [row for row in rows if row.position > matched.position and row.value > 0][:1]
@@ -117,9 +119,9 @@ def _query_rows(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
 
 
 def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
-    """Return a copy of a message's last step with the cause "no_place", or None if this was not the cause.
+    """Return a copy of ``step`` with the cause "no_place" if its node kept a message for lack of a key, else None.
 
-    "no_place" means that the step's node kept the message because the node had no key in any tree.
+    A node without a key in any tree keeps its messages instead of sending them. ``step``: the last step of a message.
     """
     if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
         return None
@@ -133,11 +135,11 @@ def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return a clause of an explanation's sentence that describes the cause "not_matched" or "no_place".
+    """Return the clause that explains the cause "not_matched" or "no_place" of a missing reading, else None.
 
     "not_matched": the rendezvous node had no matching query when the event came; "no_place": a node kept the message,
-    because the node had no key (position) in any tree. ``account``: a record of the missing reading's cause, node and
-    time. Returns None for other causes.
+    because the node had no key (position) in any tree. The clause is part of a sentence of `run.explain`. ``account``:
+    a record of the missing reading's cause, node and time.
     """
     node, arrival_time = account.node, seconds(account.time_us)
     if account.cause == "not_matched":

@@ -27,10 +27,10 @@ Copies = frozenset[Copy]
 
 
 class _Frame:
-    """A frame that waits at a node to be sent.
+    """A frame that waits at a node to be sent, and carries one copy of an event.
 
-    copies: the copies of an event that the frame may carry (it carries one of them); made_us: time in µs at which the
-    frame was made; neighbor: the frame's receiver, None before the frame is sent.
+    copies: the copies of which the frame carries one; if there are several, the trace does not show which. made_us:
+    time in µs at which the frame was made. neighbor: the frame's receiver, None before the frame is sent.
     """
 
     def __init__(self, copies: Copies, made_us: int) -> None:
@@ -43,7 +43,10 @@ class _Frame:
         self.is_taken: bool | None = False  # whether the neighbor has accepted it; None: unknown
 
     def fits(self, row: Row) -> bool:
-        """Return whether a trace row "sent" or "given_up" may belong to this frame, by message type and receiver."""
+        """Return whether a trace row "sent" or "given_up" may belong to this frame.
+
+        The message type must be equal. In a row "sent" the receiver must be equal too, if the frame was sent before.
+        """
         is_named = next(iter(self.copies), ("", 0))[0] == row.message
         return is_named and (row.event == "given_up" or self.neighbor in (None, row.peer))
 
@@ -53,9 +56,10 @@ class CopyRows:
 
     A copy is the event on its path in one tree, or its notification to one sink.
 
-    ``copies_by_row``: position of a row in the trace -> set of copies. ``rows``: the rows about the event and its
-    notifications. ``sinks``: a function that takes a row "event_matched"; it returns the sinks to which the row's node
-    sends notifications, in the order in which the node makes them.
+    Attribute: ``copies_by_row``, a dict from the position of a row in the trace to a set of copies.
+
+    Arguments: ``rows``, the trace rows about the event and its notifications; ``sinks``, a function that takes a row
+    "event_matched" and returns the sinks to which the row's node sends notifications, in the order of sending.
     """
 
     def __init__(self, evidence: Evidence, rows: Iterable[Row], sinks: Callable[[Row], list[int]]) -> None:
@@ -105,9 +109,9 @@ class CopyRows:
         return self._copies_of_node(row) if copies is None else copies
 
     def _copies_just_received(self, row: Row) -> Copies | None:
-        """Return the copies that may be in the received frame that caused the trace row ``row``.
+        """Return the copies that the last received frame may carry, or None if the frame did not cause ``row``.
 
-        Returns None if the node of ``row`` has not just received a frame of that message.
+        The frame caused the trace row if both have the same time, node, sender and message type.
         """
         if self._last_received is None:
             return None
@@ -121,15 +125,15 @@ class CopyRows:
         return copies if is_same_message else None
 
     def _copies_of_node(self, row: Row) -> Copies:
-        """Return the copies that the node of ``row`` has had so far and that have the message type of ``row``."""
+        """Return the copies of the type of ``row`` (event or notification) that the node of ``row`` has had so far."""
         return frozenset(copy for copy in self._copies_by_node.get(row.node, ()) if copy[0] == row.message)
 
     def _match(self, index: int, row: Row) -> Copies:
-        """Assign the rows "forwarded" that follow a row "event_matched" to notifications, and return an empty set.
+        """Assign the rows "forwarded" that follow a row "event_matched" to notifications; return an empty set.
 
-        The node logs a row "forwarded" for each sink, so each of them belongs to one notification. The set is empty
-        because the row "event_matched" itself does not belong to a copy. ``row``: the row "event_matched"; ``index``:
-        its index in the rows about the event.
+        The node logs a row "forwarded" for each sink, so each such row belongs to one notification. The result, the
+        copies of ``row``, is empty, because a row "event_matched" belongs to no copy. ``row``: the row "event_matched";
+        ``index``: its index in the rows about the event.
         """
         forwarded_rows = []
         for later_row in self._rows[index + 1 :]:
@@ -153,7 +157,8 @@ class CopyRows:
         """Return the copies of an event to which a trace row "forwarded" may belong.
 
         If the node forwards a message that it has just received, these are the copies in the received frame. If the
-        publisher sends its own event, the result is a new copy. Otherwise, it is all copies that the node has had.
+        publisher sends its own event, the result is a new copy. Otherwise the result has all copies that the node has
+        had.
         """
         copies = self.copies_by_row.get(row.position)
         if copies is None:
@@ -207,8 +212,8 @@ class CopyRows:
             self._note_repetitions(row.node, [sent_frame])
         return copies
 
-    def _is_received(self, index: int, sent: Row) -> bool:
-        next_row = self._rows[index + 1] if index + 1 < len(self._rows) else sent
+    def _is_received(self, sent_index: int, sent: Row) -> bool:
+        next_row = self._rows[sent_index + 1] if sent_index + 1 < len(self._rows) else sent
         return (next_row.event, next_row.node, next_row.peer, next_row.time_us) == (
             "received",
             sent.peer,
@@ -216,15 +221,15 @@ class CopyRows:
             sent.time_us,
         )
 
-    def _is_repeated(self, index: int, sent: Row) -> bool | None:
-        """Return whether the receiver of a frame dropped it because it had received that frame before.
+    def _is_repeated(self, sent_index: int, sent: Row) -> bool | None:
+        """Return whether a frame was dropped by its receiver, because the receiver had accepted the same frame before.
 
-        ``sent``: the frame's row "sent", at ``index`` of the rows about the event. Returns None if the trace does not
-        show whether the frame was dropped.
+        Returns None if the frame was lost, or if the trace does not show what the receiver did. ``sent``: the frame's
+        row "sent"; ``sent_index``: the index of this row in the rows about the event.
         """
-        if not self._is_received(index, sent) or index + 2 >= len(self._rows):
+        if not self._is_received(sent_index, sent) or sent_index + 2 >= len(self._rows):
             return None
-        receiver_row = self._rows[index + 2]
+        receiver_row = self._rows[sent_index + 2]
         if (receiver_row.time_us, receiver_row.node) != (sent.time_us, sent.peer) or receiver_row.event in (
             "sent",
             "given_up",
@@ -237,9 +242,12 @@ class CopyRows:
     def _candidates(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
         """Return the frames of a node to which ``row``, a trace row "sent" or "given_up", may belong.
 
-        ``frames``: the frames that wait at the node, oldest first. The result contains the waiting frames up to the
-        first that the node certainly sends, and the frames that the node may send again. The result is empty if the
-        node was down after the oldest waiting frame was made, because the node may then have lost its frames.
+        ``frames``: the frames that wait at the node, in the order of sending. For some of them, it is uncertain whether
+        they will be sent. So the result has the first certain frame, all uncertain frames before it, and the frames
+        that the protocol may send again by now; frames of another type or receiver are omitted (`_Frame.fits`).
+
+        Returns [] if the node was down after the oldest waiting frame was made, because the node may have lost its
+        frames.
         """
         first_sure_index = next(
             (index for index, waiting_frame in enumerate(frames) if waiting_frame.is_sure), len(frames)
@@ -259,9 +267,9 @@ class CopyRows:
         ]
 
     def _note_repetitions(self, node: int, frames: list[_Frame]) -> None:
-        """Record that the protocol may send these frames of a node again, after its retry interval.
+        """Record that the protocol may send ``frames`` of a node again after the retry interval.
 
-        If the protocol sends no frame again (``retries`` is 0), do nothing.
+        Do nothing if the protocol never sends a frame again (``retries`` is 0).
         """
         if self._may_repeat:
             repetitions = self._repetitions_by_node.setdefault(node, [])
@@ -285,9 +293,9 @@ class CopyRows:
     def _plan_retry(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
         """Put a sent frame back into its sender's list of waiting frames, if the radio may retry the frame.
 
-        With carrier sense the frame becomes the first of the list, else the last. Without carrier sense the order is
-        unknown if the protocol repeats frames too. Then the frame is recorded as a frame that may be sent again at any
-        time. ``is_received``: whether the receiver got the frame.
+        With carrier sense the frame becomes the first of the list, without carrier sense the last. But the frame is
+        recorded with `_note_repetitions` instead if the radio has no retries left, or if its place is unknown (without
+        carrier sense, if the protocol repeats frames too). ``is_received``: whether the receiver got the frame.
         """
         is_answered = is_received and not self._may_lose and self._graph.has_edge(receiver, sender)
         if is_answered and (self._most_tries > 1 or not self._may_repeat):

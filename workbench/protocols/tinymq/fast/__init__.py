@@ -9,6 +9,11 @@ The header of a unicast frame is one integer (`unicast`). Queries are identified
 publications. The twin does not handle malformed frames, nor frames of a network with other settings, because neither
 occurs in the run of a scenario.
 
+Parameters of many functions
+    core, state   the engine's arrays (`workbench.sim.fast.layout.Core`), and the arrays of this protocol
+    i             index of the node that acts
+    now           current time (µs)
+
 Limits
     The twin rejects scenarios with ``literal=True``, with ``key_bits`` above 62, or with more subscriptions at a node
     than ``max_queries``. It stops runs in which a key grows beyond 4096 bits, or the region of a message is cut into
@@ -84,9 +89,10 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Return whether the run can continue: each array has room for the next event, and no `Problem` has occurred.
+    """Return whether the run can continue: no `Problem` has occurred, and the arrays have enough free rows.
 
-    Also store the number of free rows that each array needs in ``state.numbers[Number.NEEDED]``.
+    The function also sets ``state.numbers[Number.NEEDED]`` to the number of rows that the next step of the simulation
+    may need in each array.
     """
     needed_rows = state.least_room + core.numbers[twin.Number.MORE]
     state.numbers[Number.NEEDED] = needed_rows
@@ -127,8 +133,9 @@ def unsubscribe(core, state, i, subscription, now):
 def receive(core, state, i, sender, message, header, broadcast, now):
     """Process a frame that node ``i`` receives from node ``sender``.
 
-    ``message``: row of the frame's message; ``header``: the frame's sequence number, its direction (`direction_of`) and
-    whether it requests an ack, as one integer; ``broadcast``: whether the frame is a broadcast.
+    ``message``: row of the frame's message in ``core.messages``; ``header``: one integer with the frame's sequence
+    number, its direction (`unicast.direction_of`) and whether it requests an ack; ``broadcast``: whether the frame is a
+    broadcast.
     """
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(header), now)
 
@@ -137,8 +144,9 @@ def receive(core, state, i, sender, message, header, broadcast, now):
 def sent(core, state, i, receiver, message, header, ok, now):
     """Process the radio's report about a unicast frame of node ``i``.
 
-    ``ok``: whether the radio of ``receiver`` acknowledged the frame; ``header``: the frame's sequence number, its
-    direction (`direction_of`) and whether it requests an ack, as one integer.
+    ``ok``: whether the radio of ``receiver`` acknowledged the frame; ``message``: row of the frame's message in
+    ``core.messages``; ``header``: one integer with the frame's sequence number, its direction (`unicast.direction_of`)
+    and whether it requests an ack.
     """
     if state.uses_reports:
         _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(header), np.int64(ok), now)
@@ -146,7 +154,7 @@ def sent(core, state, i, receiver, message, header, ok, now):
 
 @compiled
 def wake(core, state, i, now):
-    """Do the work that is due: retransmit frames, give up silent neighbors, send joins, refresh queries."""
+    """Do the work of node ``i`` that is due: send frames again, give up silent neighbors, join, refresh queries."""
     _wake(core, state, np.int64(i), now)
 
 
@@ -257,7 +265,8 @@ def _take_unicast(core, state, i, sender, link, message, header, now):
 def _has_room_for(core, state, i, message):
     """Return whether node ``i`` accepts a message.
 
-    A message that the node must forward is accepted only if the node's memory of pending frames has room.
+    An event, or a notification for another node, is accepted only if enough of the node's memory of pending frames is
+    free (`rules.has_room_to_forward`).
     """
     name = core.messages[message].name
     if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
@@ -353,7 +362,10 @@ def _send_due_queries(core, state, i, now):
 
 @compiled
 def _plan_wake_up(core, state, i, now):
-    """End the processing of an input of node ``i``: log changed zones, set the next wake-up, and reserve free rows."""
+    """End the processing of an input of node ``i``: log changed zones, and set the time of the next wake-up.
+
+    Also raise the number of free rows that the arrays must have (`messages.reserve_room`).
+    """
     node = state.nodes[i]
     if node.is_changed:
         log_zones(core, state, i, now)

@@ -20,7 +20,8 @@ from workbench.sim.fast.twin import NONE, compiled
 def child_key(state, parent, slot):
     """Return the row in ``keys`` of a child's key; add the key to ``keys`` if it is missing.
 
-    ``parent``: the row of the parent's key; ``slot``: the child's number at its parent.
+    ``parent``: the row of the parent's key; ``slot``: the child's number at its parent. Stops the run with the problem
+    KEY_TOO_LONG if a new key has more than LONGEST_KEY bits.
     """
     keys = state.keys
     key_row = keys[parent].first
@@ -54,7 +55,7 @@ def key_text(keys: Any, key: int) -> str:
 
 @compiled
 def has_universe(state, length):
-    """Return whether any string of the key space begins with a key of ``length`` bits."""
+    """Return whether strings of the key space begin with a key of ``length`` bits: ``length`` <= ``key_bits``."""
     return length <= state.key_bits
 
 
@@ -78,7 +79,7 @@ def last_in_universe(state, low, length):
 
 @compiled
 def is_prefix(state, prefix, key):
-    """Return whether one key begins with another; ``key``, ``prefix``: their rows in ``keys``."""
+    """Return whether the key in row ``key`` of ``keys`` begins with the key in row ``prefix``."""
     keys = state.keys
     prefix_length = keys[prefix].length
     while keys[key].length > prefix_length:
@@ -111,9 +112,9 @@ def save(state, row, message):
 
 @compiled
 def intersect(state, source, row, low, high):
-    """Write those strings of a region that are in [low, high] into a row of ``scratch``.
+    """Set row ``row`` of ``scratch`` to those strings of a region that are in [low, high].
 
-    ``source``: the region's row of ``scratch``; ``row``: the row of ``scratch`` for the result, which may be the same.
+    ``source``: the region's row of ``scratch``, which may be equal to ``row``.
     """
     scratch = state.scratch
     interval_count = 0
@@ -187,7 +188,10 @@ def subtract(state, row, low, high):
 
 @compiled
 def unite(state, message, row):
-    """Add the region in row ``row`` of ``scratch`` to a message's region; the content of that row is lost."""
+    """Add the region in row ``row`` of ``scratch`` to a message's region; the content of that row is lost.
+
+    Stops the run with the problem TOO_MANY_INTERVALS if the sum would have more than MOST_INTERVALS intervals.
+    """
     regions, interval_count = state.regions, state.fields[message].intervals
     for k in range(interval_count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
@@ -259,10 +263,11 @@ def first_cell(state, box, at_least):
 
 @compiled
 def clip(state, box, row):
-    """Let each interval of a region begin with a string of a box: raise its lower end to the first such string.
+    """Shorten the intervals of a region so that each begins with a string of a box.
 
-    Intervals without a string of the box are removed. ``row``: the region's row of ``scratch``; ``box``: row of
-    ``boxes``, with a range of cells in each dimension.
+    The lower end of each interval is raised to the first such string; an interval without a string of the box is
+    removed. ``row``: the region's row of ``scratch``; ``box``: row of ``boxes``, with a range of cells in each
+    dimension.
     """
     scratch = state.scratch
     interval_count = 0

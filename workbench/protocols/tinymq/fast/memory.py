@@ -1,8 +1,10 @@
 """The state of TinyMQ's nodes on the fast engine: arrays, and the fields of their rows.
 
 A node is identified by its *index*, i. A *link* is an arc as its receiver sees it: node i hears its neighbors at the
-links in_first[i]:in_first[i + 1], in ascending order of senders. A node has ``positions_per_node`` *positions* in
-trees: one in TinyMQ, one for each root in PUB-2-SUB+. They are the rows i * positions_per_node + offset of
+links in_first[i]:in_first[i + 1], in ascending order of senders.
+
+A *position* is a node's place in a tree: parent, key and children. A node has ``positions_per_node`` positions: one in
+TinyMQ, one for each root in PUB-2-SUB+. The positions of node i are the rows i * positions_per_node + offset of
 ``positions``; a row is valid only if its ``is_used`` is set.
 
 A message is identified by its row in the engine's table of messages; ``fields`` and ``regions`` have further data of

@@ -2,6 +2,8 @@
 
 The fast engine encodes no frames; it needs only their sizes. Messages that differ in any field have rows of their own.
 Each function that makes or copies a message returns its row, with one reference that the caller releases.
+
+A message's *region* is the set of strings (of the key space) that the message has still to reach, as intervals.
 """
 
 import numpy as np
@@ -30,7 +32,7 @@ def has_room_for(core, state, needed):
 def lacks_room(core, state, i):
     """Return whether the arrays may have too few free rows for node ``i`` to process one more message.
 
-    If so, set the problem TOO_LITTLE_ROOM (see `Problem`), which ends the run.
+    If the result is True, set the problem TOO_LITTLE_ROOM (see `Problem`), which ends the run.
     """
     node = state.nodes[i]
     needed = state.most_parts + node.stored.count + 8
@@ -68,7 +70,10 @@ def make_probe(core):
 
 @compiled
 def make_refusal(core, state):
-    """Make a refusal, on which a frame's sender repeats the frame later; return the refusal's row of ``messages``."""
+    """Make a refusal, the answer to a frame that a node does not accept; return its row of ``messages``.
+
+    The sender of the refused frame sends the frame again later.
+    """
     message = twin.take_message(core, Message.REFUSAL, NONE, 0, NONE, 0, 0)
     measure(core, state, message)
     return message
@@ -181,7 +186,10 @@ def tree_of(core, state, message):
 
 @compiled
 def is_within(core, state, message, key):
-    """Return whether every target of a message is the node with a key or a descendant; ``key``: the key's row."""
+    """Return whether a message is only for one node of a tree and for the nodes below it.
+
+    ``key``: row of this node's key in ``keys``.
+    """
     if core.messages[message].name == Message.NOTIFICATION:
         return is_prefix(state, key, state.fields[message].sink_key)
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)
@@ -195,7 +203,7 @@ def key_B(state, key):
 
 @compiled
 def measure(core, state, message):
-    """Set the size and the airtime of a message's frame, computed from its fields."""
+    """Set the size and the airtime of a message's frame, computed from the message's fields."""
     message_record, message_fields = core.messages[message], state.fields[message]
     size_B = state.base_B[message_record.name]
     if message_record.name == Message.GRANT:
@@ -230,7 +238,11 @@ def _drop(core, i, previous_hop, message, reason, now):
 
 @compiled
 def reserve_room(core, state, i):
-    """Reserve free rows for all messages that node ``i`` may send while it processes its next input."""
+    """Raise the number of free rows that the engine keeps, so that node ``i`` can process its next input.
+
+    The number is ``core.numbers[twin.Number.MORE]``: enough rows for all messages that the node and its neighbors may
+    send then. It is never lowered here.
+    """
     node = state.nodes[i]
     parts_per_message, trees, positions_per_node = state.most_parts + 1, state.trees, state.positions_per_node
     stored_count, pending_count = node.stored.count, node.pending.count

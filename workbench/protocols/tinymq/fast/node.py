@@ -1,4 +1,8 @@
-"""Processing of queries, events and notifications: compiled versions of `tinymq.node` and `tinymq.rendezvous`."""
+"""Processing of queries, events and notifications: compiled versions of `tinymq.node` and `tinymq.rendezvous`.
+
+A message's *region* is the set of strings (of the key space) that the message has still to reach. A node's *position*
+in a tree is its parent, its key and its children there.
+"""
 
 import numpy as np
 
@@ -103,7 +107,10 @@ def send_waiting(core, state, i, now):
 
 @compiled
 def hold_event(core, state, i, peer, message, now):
-    """Log that node ``i`` has an event, unless it has logged this before; ``peer``: the node that sent the event."""
+    """Log that node ``i`` holds an event, unless the node remembers that this was logged before.
+
+    ``peer``: the neighbor from which the event came.
+    """
     event_fields, node = state.fields[message], state.nodes[i]
     id = event_id(i, event_fields.publication)
     id_row = find(state.recents, id)
@@ -144,9 +151,9 @@ def _matches(core, query, content):
 
 @compiled
 def _match(core, state, i, event, previous_hop, now):
-    """Match an event with node ``i``'s stored queries of its tree.
+    """Match an event with the queries that node ``i`` stores for the event's tree.
 
-    Each sink with a matching query gets one notification; if node ``i`` is the sink, the event is delivered.
+    Send each sink with a matching query one notification; if node ``i`` itself is the sink, deliver the event instead.
     """
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
@@ -228,8 +235,8 @@ def _route_notification(core, state, i, message, previous_hop, now):
 def _route(core, state, i, message, previous_hop, now):
     """Route a notification, or keep the notification until it can be routed.
 
-    `route` also makes notifications, but a compiled function cannot call itself. So `route` calls this function for
-    the notifications that it makes.
+    When `route` matches an event, it makes notifications that must be routed too. A compiled function cannot call
+    itself, so `route` calls this function for them.
     """
     if lacks_room(core, state, i):
         return
@@ -268,9 +275,9 @@ def route(core, state, i, message, previous_hop, now):
 
 @compiled
 def reroute_pending(core, state, i, now):
-    """Route the messages of node ``i``'s pending frames again if their next hops have changed."""
-    pending_list, wrong_frames = state.nodes[i].pending, state.given_up[0]
-    twin.clear(wrong_frames)
+    """Remove the pending frames of node ``i`` whose next hops have changed, and route their messages again."""
+    pending_list, withdrawn_frames = state.nodes[i].pending, state.given_up[0]
+    twin.clear(withdrawn_frames)
     previous_row, pending_row = NONE, np.int64(pending_list.first)
     while pending_row != NONE:
         frame = state.pendings[pending_row]
@@ -282,9 +289,9 @@ def reroute_pending(core, state, i, now):
             previous_row, pending_row = pending_row, np.int64(frame.next)
             continue
         next_row = twin.remove_behind(pending_list, state.pendings, previous_row, pending_row)
-        twin.append_behind(wrong_frames, state.pendings, wrong_frames.last, pending_row)
+        twin.append_behind(withdrawn_frames, state.pendings, withdrawn_frames.last, pending_row)
         pending_row = np.int64(next_row)
-    pending_row = np.int64(wrong_frames.first)
+    pending_row = np.int64(withdrawn_frames.first)
     while pending_row != NONE:
         frame = state.pendings[pending_row]
         next_row, message = frame.next, frame.message
@@ -295,10 +302,10 @@ def reroute_pending(core, state, i, now):
 
 @compiled
 def _send_parts(core, state, i, position, message, previous_hop, count, now):
-    """Send each part of a query or event, as determined by `split`, to its next hop in a copy of the message.
+    """Send each part of a query or an event to its next hop, in a copy of the message.
 
-    A part may be for node ``i`` itself. In that part the node stores the query, or matches the event. ``position``: row
-    of the node's position in the tree; ``count``: the number of parts.
+    Before the call, `split` must have divided the message into ``count`` parts. If a part is for node ``i`` itself, the
+    node stores the query, or matches the event. ``position``: row of the node's position in the tree.
     """
     neighbor_count = 0
     for k in range(count):
@@ -349,9 +356,10 @@ def send_to_trees(core, state, i, event, now):
 
 @compiled
 def write_hull(state, box, message):
-    """Set a message's region to one interval, from the lowest to the highest string whose cells lie in a box.
+    """Set a message's region to one interval, from the lowest to the highest string in a box.
 
-    ``box``: a row of ``boxes``, with the lowest and the highest cell of each dimension.
+    ``box``: a row of ``boxes``: in each dimension, the lowest and the highest cell (quantized value). A string consists
+    of the bits of one cell in each dimension.
     """
     lowest_string, highest_string = 0, 0
     for dimension in range(len(state.dimension_bits)):
@@ -448,7 +456,10 @@ def child_added(core, state, i, position, child, key, now):
 
 @compiled
 def key_changed(core, state, i, position, now):
-    """Send waiting messages and route stored queries anew, because node ``i`` has a new key in a tree."""
+    """Send waiting messages and route stored queries again, because node ``i`` has a new key in a tree.
+
+    Also plan to send the node's own queries. ``position``: row of the node's position in the tree.
+    """
     send_waiting(core, state, i, now)
     tree = state.positions[position].tree
     stored_row = state.nodes[i].stored.first

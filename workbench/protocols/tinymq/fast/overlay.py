@@ -1,8 +1,9 @@
 """The overlay, compiled: infos, joins, grants, keys, distances, and their repair, as in `tinymq.overlay`.
 
-An *info* is a message that a node broadcasts, with its positions, its distances and some of the neighbors it hears.
+A *position* is a node's place in an overlay tree: parent, key and children. An *info* is a message that a node
+broadcasts. It contains the node's positions, its distances to the roots, and some of the neighbors that it hears.
 
-The positions of node i are the rows i * positions_per_node + offset of ``positions``: see `memory`.
+The positions of node i are the rows i * positions_per_node + offset of ``positions`` (see the module `fast.memory`).
 """
 
 import numpy as np
@@ -67,14 +68,14 @@ def start(core, state, i, now):
 
 @compiled
 def note_heard(state, link, now):
-    """Record that the neighbor at ``link`` was heard now, if it is a known neighbor."""
+    """Record that the neighbor at ``link`` was heard at ``now``, if the node remembers an info from this neighbor."""
     if state.neighbors[link].is_known:
         state.neighbors[link].heard_us = now
 
 
 @compiled
 def note_answer(core, state, i, sender, link, now):
-    """Record that the neighbor ``sender`` hears node ``i``; its unicast frame or acknowledgement has proved this."""
+    """Record that the neighbor ``sender`` hears node ``i``, as its unicast frame or acknowledgement has proved."""
     neighbor = state.neighbors[link]
     if neighbor.is_known and not neighbor.hears_us:
         neighbor.hears_us = 1
@@ -150,7 +151,7 @@ def _note_position(state, link, offset, message, now):
 
 @compiled
 def _is_parent(state, i, message):
-    """Return whether the sender of an info (status broadcast) names node ``i`` as its parent."""
+    """Return whether an info (status broadcast) names node ``i`` as the parent of the info's sender in any tree."""
     is_parent = False
     for offset in range(state.positions_per_node):
         announced_position = state.info_positions[message, offset]
@@ -160,9 +161,9 @@ def _is_parent(state, i, message):
 
 @compiled
 def _find_in_info(state, message, tree):
-    """Return the index of a tree among the positions that an info announces, or NONE if the tree is missing there.
+    """Return the index in ``info_positions[message]`` of the position that an info announces in a tree, or NONE.
 
-    An info is a status broadcast. ``message``: its row; the row ``info_positions[message]`` contains its positions.
+    The result is NONE if the info (status broadcast) announces no position in this tree. ``message``: row of the info.
     """
     offset = offset_of(state, tree)
     announced_position = state.info_positions[message, offset]
@@ -225,12 +226,14 @@ def _break_path(core, state, i, tree, now):
 
 @compiled
 def _take_claim(core, state, i, position, link, message, info_offset, now):
-    """Correct node ``i``'s children after a neighbor's info (status broadcast).
+    """Correct node ``i``'s children by the parent and the key that a neighbor's info (status broadcast) announces.
 
-    Remove a child whose info names another parent. If the info names node ``i`` as the parent, but with a key that the
-    node has not granted to this neighbor, grant a key again.
-    ``position``: row of the node's position in a tree; ``info_offset``: offset in the info of the neighbor's
-    position in that tree, NONE if the info has no such position.
+    A child whose info does not name node ``i`` as its parent is removed, unless a grant of its key is still pending. If
+    the info names node ``i`` as the parent, but with a key that the node has not granted to this neighbor, the node
+    grants the neighbor a key again.
+
+    ``position``: row of the node's position in a tree; ``info_offset``: index of the neighbor's position in that tree
+    among the positions in the info, NONE if the info has no such position.
     """
     position_record, offset = state.positions[position], position - i * state.positions_per_node
     slot = state.children[link, offset].slot
@@ -334,18 +337,21 @@ def _write_info(state, i, message):
 
 @compiled
 def _name_neighbors(state, i, message, now):
-    """Choose neighbors, and list them in an info (status broadcast) of node ``i``; return the list's size in bytes.
+    """Choose the neighbors that an info (status broadcast) of node ``i`` names, and write them into the info.
 
-    A neighbor is chosen if it may not know that node ``i`` hears it. The list is in the order of choice, while
-    `Overlay.choose_named` sorts it by address.
+    Returns the size in bytes that they take in the frame.
+
+    An info names neighbors that are not known to hear the node, and neighbors that have named the node lately. The
+    neighbors that were named longest ago come first. `Overlay.choose_named` chooses the same neighbors, but sorts them
+    by address.
     """
     named_limit, named_count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while named_count < named_limit:
         next_link = NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
             neighbor = state.neighbors[link]
-            is_unsure = neighbor.is_known and (neighbor.namings_left > 0 or not neighbor.hears_us)
-            is_candidate = is_unsure and not _is_named(state, message, named_count, state.senders[link])
+            needs_naming = neighbor.is_known and (neighbor.namings_left > 0 or not neighbor.hears_us)
+            is_candidate = needs_naming and not _is_named(state, message, named_count, state.senders[link])
             if is_candidate and (next_link == NONE or neighbor.named_us < state.neighbors[next_link].named_us):
                 next_link = link
         if next_link == NONE:
@@ -374,7 +380,11 @@ def _is_named(state, message, count, neighbor):
 
 @compiled
 def look_for_parent(core, state, i, now):
-    """Plan a join in each tree in which node ``i`` needs a position and a neighbor can be its parent."""
+    """Plan the joins that node ``i`` needs, if neighbors can be its parents.
+
+    If the node must be in every tree, it needs a join in each tree in which it has no key. Otherwise it needs a single
+    join, in any tree, if it has no key at all.
+    """
     if state.every_tree:
         for tree in range(state.trees):
             if (
@@ -419,20 +429,25 @@ def _join_best(core, state, i, offset, now):
 
 
 @compiled
-def _may_join(state, i, announced):
-    newest_epoch = state.left_epochs[i, announced.tree]
-    position = position_in(state, i, announced.tree)
+def _may_join(state, i, announced_position):
+    newest_epoch = state.left_epochs[i, announced_position.tree]
+    position = position_in(state, i, announced_position.tree)
     if position != NONE:
         newest_epoch = max(newest_epoch, state.positions[position].epoch)
-    return rules.may_be_parent(announced.epoch, newest_epoch, announced.parent == i, state.keys[announced.key].length)
+    return rules.may_be_parent(
+        announced_position.epoch,
+        newest_epoch,
+        announced_position.parent == i,
+        state.keys[announced_position.key].length,
+    )
 
 
 @compiled
 def take_join(core, state, i, child, tree, now):
     """Accept the join of the neighbor ``child``: make it a child of node ``i``, and grant it a key in a tree.
 
-    Returns False if node ``i`` has no key in the tree, if ``child`` is its parent, or if every free key is too long for
-    a frame; otherwise returns True.
+    Returns False if node ``i`` has no key in the tree, if ``child`` is the node's parent, or if every free key is too
+    long for a frame; otherwise True. If the run must end (`messages.lacks_room`), the result is False too.
     """
     position = keyed_position_in(state, i, tree)
     if position == NONE or state.positions[position].parent == child:
@@ -444,10 +459,11 @@ def take_join(core, state, i, child, tree, now):
 
 @compiled
 def _adopt(core, state, i, position, link, slot, now):
-    """Grant a child the key that belongs to a slot, a child's number at its parent.
+    """Grant a child the key that belongs to ``slot``, a child's number at its parent; return whether it got a key.
 
-    If ``slot`` is too large or another child has it, the first free slot is used. Returns False if the key would be
-    too long, else True. ``position``: row of node ``i``'s position in the tree; ``link``: the link from the child.
+    If the slot's key would be too long, or another child has the slot, the first free slot is used instead. The child
+    gets no key if the key of that slot would be too long as well, or if the run must end (`messages.lacks_room`).
+    ``position``: row of node ``i``'s position in the tree; ``link``: the link from the child.
     """
     if lacks_room(core, state, i):
         return False
@@ -469,9 +485,11 @@ def _adopt(core, state, i, position, link, slot, now):
 
 @compiled
 def take_grant(core, state, i, parent, message, now):
-    """Take the key that the neighbor ``parent`` grants to node ``i``, and return True.
+    """Take the key that the neighbor ``parent`` grants to node ``i``; return whether the grant was valid.
 
-    Returns False if the node has not sent a join to that neighbor, and the neighbor is not its parent.
+    A grant is valid if the node waits for the answer to a join that it sent to this neighbor, or if the neighbor is
+    already its parent. The node ignores any other grant, but announces its position soon. ``message``: row of the
+    grant.
     """
     grant_fields = state.fields[message]
     tree, epoch, granted_key = grant_fields.tree, grant_fields.epoch, grant_fields.key
@@ -508,9 +526,10 @@ def take_grant(core, state, i, parent, message, now):
 
 @compiled
 def _forget_one_way_distances(state, i):
-    """Remove node ``i``'s paths to roots (its distances) whose next hop is not known to hear the node.
+    """Remove node ``i``'s paths to roots over next hops that are not known to hear the node.
 
-    This is done when the node gets its first position. Before, it sends no messages over these paths.
+    A node that had no key in any tree calls this when it gets a key. Until then such paths do no harm, because a node
+    without a key sends no messages over them.
     """
     for tree in range(state.trees):
         next_hop = state.distances[i, tree].next_hop
@@ -522,7 +541,7 @@ def _forget_one_way_distances(state, i):
 
 @compiled
 def _move_position(state, i, position, tree):
-    """Move node ``i``'s position in row ``position`` to another tree, without a key yet."""
+    """Turn row ``position`` of ``positions`` into node ``i``'s position in ``tree``, without a key or children."""
     position_record = state.positions[position]
     if position_record.is_used:
         state.left_epochs[i, position_record.tree] = max(
@@ -549,7 +568,7 @@ def _set_key(core, state, i, position, key, now):
 def _log_key(core, state, i, position, now):
     if core.is_recorded[Event.KEY_SET]:
         position_record = state.positions[position]
-        key_length, text_number = state.keys[position_record.key].length, state.first_text + position_record.key
+        key_length, text_code = state.keys[position_record.key].length, state.first_text + position_record.key
         twin.add_row(
             core,
             now,
@@ -561,7 +580,7 @@ def _log_key(core, state, i, position, now):
             position_record.epoch,
             0,
             key_length,
-            text_number,
+            text_code,
         )
 
 
@@ -763,8 +782,8 @@ def _tick(core, state, i, now):
 def _probe_silent(core, state, i, now):
     """Send a probe to each parent, child and next hop of node ``i`` that has been silent for too long.
 
-    Such a neighbor may be alive although its infos (status broadcasts) were lost. `rules.is_in_doubt` defines "too
-    long".
+    A silent neighbor may be alive although its infos (status broadcasts) were lost. `rules.is_in_doubt` defines "too
+    long". Only neighbors that are known to hear the node are probed.
     """
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor_record = state.neighbors[link]

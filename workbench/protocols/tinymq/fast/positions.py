@@ -1,4 +1,7 @@
-"""Compiled functions that read and change a node's positions in trees, children, neighbors and distances."""
+"""Compiled functions that read and change a node's positions in trees, children, neighbors and distances.
+
+A node's *position* in a tree is its parent, its key and its children there, a row of ``positions``. See `memory`.
+"""
 
 from workbench.protocols.tinymq.fast.memory import BROKEN_PATH, NO_KEY, NO_PATH, NO_TREE
 from workbench.protocols.tinymq.wire import U16
@@ -21,7 +24,10 @@ def link_from(state, i, sender):
 
 @compiled
 def offset_of(state, tree):
-    """Return the offset of a tree's row among the rows that one node has in ``positions``."""
+    """Return the offset (0, 1, ...) of a tree's position among the rows of ``positions`` that belong to one node.
+
+    The offset is the tree's number if each node has a position in every tree, and 0 otherwise.
+    """
     return tree if state.every_tree else 0
 
 
@@ -79,9 +85,10 @@ def next_hop_to(state, i, tree):
 
 @compiled
 def announced_key(state, link, offset, tree):
-    """Return the row of the key in a tree that the neighbor at ``link`` last announced, or NONE if it has no key.
+    """Return the row in ``keys`` of a neighbor's key in a tree, as its last info (status broadcast) announced it.
 
-    ``offset``: the tree's offset among the rows that a node has in ``positions``.
+    Returns NONE if the info announced no key in this tree. ``link``: the link on which the neighbor is heard;
+    ``offset``: the result of `offset_of` for the tree.
     """
     announced_position = state.announced_positions[link, offset]
     return announced_position.key if announced_position.is_valid and announced_position.tree == tree else NONE
@@ -94,7 +101,7 @@ def announced_key(state, link, offset, tree):
 def child_of(state, position, i, neighbor):
     """Return the link on which node ``i`` hears its child ``neighbor``, or NONE if the neighbor is not its child.
 
-    ``position``: row of the node's position in the tree.
+    ``position``: row of the node's position in the tree in question.
     """
     link = link_from(state, i, neighbor)
     return link if link != NONE and state.children[link, position - i * state.positions_per_node].slot != NONE else NONE
@@ -102,7 +109,10 @@ def child_of(state, position, i, neighbor):
 
 @compiled
 def remove_child(state, position, i, link):
-    """Remove the child at ``link`` from the tree position of node ``i`` in row ``position``; free the child's slot."""
+    """Remove a child of node ``i`` in a tree, and free the child's slot.
+
+    ``position``: row of the node's position in the tree; ``link``: the link on which the node hears the child.
+    """
     child_list, child_rows = (
         state.positions[position].children,
         state.children[:, position - i * state.positions_per_node],
@@ -117,9 +127,10 @@ def remove_child(state, position, i, link):
 
 @compiled
 def add_child(state, position, i, link, slot):
-    """Make the neighbor at ``link`` a child of node ``i``, with the number ``slot`` among the children.
+    """Make a neighbor a child of node ``i`` in a tree, with the number ``slot`` among the children.
 
-    ``position``: row of the node's position in the tree. A neighbor that is a child already leaves its former slot.
+    ``position``: row of the node's position in the tree; ``link``: the link on which the node hears the neighbor. If
+    the neighbor is already a child, its former slot becomes free.
     """
     child_list, child_rows = (
         state.positions[position].children,
@@ -137,9 +148,9 @@ def add_child(state, position, i, link, slot):
 
 @compiled
 def has_slot(state, position, i, link, slot):
-    """Return whether node ``i`` has given a slot (a child's number, which sets its key) to another child.
+    """Return whether a slot (a child's number, which sets its key) belongs to a child other than that at ``link``.
 
-    ``position``: row of the node's position in a tree; ``link``: the link from the child that is to get the slot.
+    ``position``: row of node ``i``'s position in the tree; ``link``: the link on which the node hears a neighbor.
     """
     child_rows = state.children[:, position - i * state.positions_per_node]
     other_link = state.positions[position].children.first
@@ -154,7 +165,8 @@ def has_slot(state, position, i, link, slot):
 def free_slot(state, position, i, link):
     """Return the lowest slot (a child's number, which sets its key) that no child of node ``i`` has.
 
-    ``position``: row of the node's position in the tree. The slot of the child at ``link``, if any, counts as free.
+    ``position``: row of the node's position in the tree; ``link``: the link on which the node hears a neighbor. If that
+    neighbor is a child, its slot counts as free.
     """
     child_rows = state.children[:, position - i * state.positions_per_node]
     slot = 0
@@ -168,7 +180,10 @@ def free_slot(state, position, i, link):
 
 @compiled
 def remove_all_children(state, position, i):
-    """Remove all children of node ``i`` in a tree that it has left; ``position``: row of its position in this tree."""
+    """Remove all children of node ``i`` in a tree that the node leaves.
+
+    ``position``: row of the node's position in this tree.
+    """
     child_rows = state.children[:, position - i * state.positions_per_node]
     link = state.positions[position].children.first
     while link != NONE:

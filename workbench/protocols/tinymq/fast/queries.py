@@ -1,6 +1,7 @@
 """Stored queries and the reverse paths of queries: the compiled version of `tinymq.queries` for the fast engine.
 
-A node's stored queries are a linked list, sorted by (tree, sink, number); each entry refers to its message.
+A node's stored queries are a linked list, sorted by (tree, sink, number). Each entry, a row of ``storeds``, refers to
+the query's message, whose *region* is the set of strings (of the key space) for which the node stores the query.
 """
 
 import numpy as np
@@ -24,10 +25,11 @@ _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 
 @compiled
 def note_path(state, i, message, previous_hop):
-    """Store the neighbor from which a query came as the query's reverse path at node ``i``, and return True.
+    """Record ``previous_hop`` as the reverse path of a query at node ``i``; return whether the query is up to date.
 
-    The sink sends a query repeatedly, each time with a higher number, its round. If the node has already received a
-    newer round, store nothing and return False.
+    The sink sends a query repeatedly, each time with a higher number, its round. The first neighbor that sends the node
+    a round becomes the reverse path. If the node has already received a newer round, the result is False, and nothing
+    is recorded. ``message``: row of the query.
     """
     query_fields, node = state.fields[message], state.nodes[i]
     id = path_id(i, query_fields.subscription * state.trees + query_fields.tree)
@@ -50,8 +52,9 @@ def note_path(state, i, message, previous_hop):
 def path(state, i, message, previous_hop):
     """Return the next hop of a notification on its query's reverse path, or NONE if node ``i`` has no such path.
 
-    A path that leads back to ``previous_hop`` is not used. Then the reverse path of the previous round is tried. A
-    round is one transmission of the query by its sink.
+    ``message``: row of the notification; ``previous_hop``: the neighbor that sent it. A path that leads back to this
+    neighbor is not used; the reverse path of the query's previous round is tried instead. A round is one transmission
+    of the query by its sink.
     """
     notification_fields = state.fields[message]
     path_row = find(state.paths, path_id(i, notification_fields.subscription * state.trees + notification_fields.tree))
@@ -86,7 +89,9 @@ def _expiry(query, now):
 def store(core, state, i, query, previous_hop, now):
     """Store or renew a query at node ``i``; if the query's lease is 0, remove the stored query.
 
-    Before the call, row INSIDE of ``scratch`` must contain the part of the query's region that the node stores.
+    A new query is dropped with the reason FULL if the node stores ``max_queries`` queries already. Before the call, row
+    INSIDE of ``scratch``, the array in which regions are computed, must contain the part of the query's region that the
+    node stores.
     """
     node, query_fields = state.nodes[i], state.fields[query]
     previous_row, stored_row = NONE, np.int64(node.stored.first)
@@ -106,9 +111,9 @@ def store(core, state, i, query, previous_hop, now):
         _unite_with_inside(core, state, state.storeds[stored_row].message, query_copy)
     else:
         save(state, INSIDE, query_copy)
-        text_number = core.subscriptions[query_fields.subscription].detail
+        text_code = core.subscriptions[query_fields.subscription].detail
         twin.report(
-            core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, query_fields.tree + 1, text_number
+            core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, query_fields.tree + 1, text_code
         )
         stored_row = twin.take_free(state.storeds, state.numbers, Number.FREE_STORED)
         twin.append_behind(node.stored, state.storeds, previous_row, stored_row)
@@ -119,15 +124,15 @@ def store(core, state, i, query, previous_hop, now):
 
 
 @compiled
-def _unite_with_inside(core, state, old, copy):
-    """Replace the message ``old`` by ``copy``, and give ``copy`` a larger region.
+def _unite_with_inside(core, state, stored_message, copy):
+    """Set the region of the message ``copy`` to the union of the regions of a stored message and of row INSIDE.
 
-    This region is the union of the region of ``old`` and the region in row INSIDE of ``scratch``. ``old`` is released.
+    INSIDE is a row of ``scratch``. The stored message is released, because the caller stores ``copy`` instead of it.
     """
-    load(state, old, REST)
+    load(state, stored_message, REST)
     save(state, REST, copy)
     unite(state, copy, INSIDE)
-    twin.let_go(core, old)
+    twin.let_go(core, stored_message)
 
 
 @compiled
@@ -137,7 +142,7 @@ def forget(core, state, i, previous, row, now):
     ``row``: the query's row of ``storeds``; ``previous``: the row before it in the node's list, NONE for the first row.
     """
     stored_record = state.storeds[row]
-    text_number = core.subscriptions[state.fields[stored_record.message].subscription].detail
+    text_code = core.subscriptions[state.fields[stored_record.message].subscription].detail
     twin.report(
         core,
         now,
@@ -146,7 +151,7 @@ def forget(core, state, i, previous, row, now):
         NONE,
         stored_record.message,
         -1 - state.fields[stored_record.message].tree,
-        text_number,
+        text_code,
     )
     twin.let_go(core, stored_record.message)
     twin.remove_behind(state.nodes[i].stored, state.storeds, previous, row)

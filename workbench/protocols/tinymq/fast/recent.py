@@ -1,12 +1,12 @@
 """The ids that TinyMQ's nodes remember, in hash tables that replace the `RecentIds` of all nodes.
 
 The table ``recents`` has the ids of frames that a node heard, and of events that a node holds. The table ``paths`` has
-the ids of queries with a reverse path at a node, and the paths as values. Paths are looked up for every notification.
-They are few, so their table fits a processor's cache.
+the ids of queries with a reverse path at a node, and the paths as values. A path is looked up for every notification.
+Paths are few, so their table fits a processor's cache.
 
 An id's *ordinal* is its number among all ids of the same kind that its node has stored. It shows whether the node still
-remembers the id (`twin.is_recent`). So ids are not removed one by one: those that are no longer remembered are omitted
-when the table grows. The ids of events stay for the whole run, because the trace marks the first time that a node
+remembers the id (`twin.is_recent`). So ids are not removed one by one: forgotten ids are omitted when the table
+grows. The ids of events stay for the whole run, because the trace marks the first time that a node
 holds an event.
 
 The frames heard on a link have consecutive numbers. Ids that differ only in their last bits are therefore stored side
@@ -25,16 +25,16 @@ _BLOCK_BITS = 3  # ids that differ only in this many last bits are stored side b
 
 @compiled
 def heard_id(link, number):
-    """Return the id of a received frame in a table of recent ids; it is made from the link and the frame's number.
+    """Return the id under which the table ``recents`` stores a received frame.
 
-    ``link``: the row of the link on which the frame arrived. ``number``: the frame's sequence number on this link.
+    ``link``: the row of the link on which the frame arrived; ``number``: the frame's sequence number on this link.
     """
     return (_HEARD << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 
 @compiled
 def event_id(i, publication):
-    """Return the id under which a table of recent ids stores an event at node ``i``.
+    """Return the id under which the table ``recents`` stores an event that node ``i`` holds.
 
     ``publication``: the number of the event's publication in the run.
     """
@@ -43,16 +43,16 @@ def event_id(i, publication):
 
 @compiled
 def path_id(i, query):
-    """Return the id, in the table ``paths``, of a query's reverse path at node ``i``.
+    """Return the id under which the table ``paths`` stores a query's reverse path at node ``i``.
 
-    ``query``: an integer that identifies the query in its tree: subscription * number of trees + tree.
+    ``query``: subscription * number of trees + tree, an integer that identifies a subscription's query in one tree.
     """
     return (_PATHS << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
 
 
 @compiled
 def find(recents, id):
-    """Return the row of an id in the hash table ``recents``; for a new id, the free row in which to store it."""
+    """Return the row of ``id`` in the hash table ``recents``, or the free row in which to store it if it is missing."""
     row_mask = np.int64(len(recents) - 1)
     block_row = np.int64(twin.mix64(np.uint64(id >> _BLOCK_BITS)) >> np.uint64(_BLOCK_BITS + 1)) << _BLOCK_BITS
     row = (block_row | (id & ((1 << _BLOCK_BITS) - 1))) & row_mask
@@ -62,14 +62,14 @@ def find(recents, id):
 
 
 @compiled
-def put(state, recents, counter, row, id, ordinal, value):
-    """Store an id in the row of the hash table ``recents`` that `find` returned for it.
+def put(state, recents, counter, id_row, id, ordinal, value):
+    """Store an id and a value in row ``id_row`` of the hash table ``recents``, which `find` returned for this id.
 
-    The node must not remember the id yet. ``ordinal``: the number of ids of the same kind that the node stored before,
-    which shows the id's age; ``value``: the data to store with the id; ``counter``: index in ``state.numbers`` of the
-    number of ids in the table.
+    ``ordinal``: the id's number (1, 2, ...) among the ids of the same kind that its node has stored, which shows the
+    id's age; ``counter``: index in ``state.numbers`` of the number of ids in the table. The table may already have the
+    id, but only if the node has forgotten it.
     """
-    recent_record = recents[row]
+    recent_record = recents[id_row]
     if recent_record.id == 0:
         recent_record.id = id
         state.numbers[counter] += 1
@@ -90,7 +90,7 @@ def _is_remembered(entry, listeners, heard, paths, max_known):
 
 
 def is_id_of(ids: np.ndarray, listeners: np.ndarray, i: int) -> np.ndarray:
-    """Return whether each of ``ids`` is of a frame, an event or a path that node ``i`` remembers; bool (n,).
+    """Return a bool array (n,): True for each of ``ids`` (n,) that node ``i`` stored for a frame, an event or a path.
 
     ``listeners``: the receiver of each link.
     """
@@ -101,7 +101,9 @@ def is_id_of(ids: np.ndarray, listeners: np.ndarray, i: int) -> np.ndarray:
 
 @twin.compiled_loop
 def count_remembered(recents, listeners, heard, paths, max_known):
-    """Return the number of ids in a table that their nodes still remember.
+    """Return the number of ids in the table ``recents`` that must be kept, because their nodes still remember them.
+
+    Ids of events are always kept.
 
     ``listeners``: the receiver of each link; ``heard`` and ``paths`` (n,): the numbers of frames and of paths that each
     node has stored so far; ``max_known``: how many of the latest frames, and of the latest paths, a node remembers.
@@ -114,7 +116,7 @@ def count_remembered(recents, listeners, heard, paths, max_known):
 
 @twin.compiled_loop
 def copy_remembered(old, new, listeners, heard, paths, max_known):
-    """Copy the ids that their nodes still remember from the table ``old`` to the empty table ``new``.
+    """Copy the ids that their nodes still remember, and all ids of events, from the table ``old`` to the empty ``new``.
 
     ``listeners``: the receiver of each link; ``heard``, ``paths`` (n,): how many frames and paths each node has stored;
     ``max_known``: how many of the latest frames, and of the latest paths, a node remembers.

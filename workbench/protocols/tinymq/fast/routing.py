@@ -1,6 +1,9 @@
 """Routing by keys: compiled versions of the functions of `tinymq.routing`, for the fast engine.
 
-Rows of ``scratch`` from FIRST_PART on hold the parts into which a message is split.
+A message's *region* is the set of strings (of the key space) that the message has still to reach. A message is split
+into parts with smaller regions, one for each next hop. A message's *box* is the set of strings to which its attributes
+are mapped: a range of cells in each dimension. Regions are computed in rows of ``scratch``; the rows from FIRST_PART on
+hold the regions of the parts.
 """
 
 from workbench.protocols.tinymq.fast.keys import (
@@ -26,10 +29,10 @@ NO_NODE = -2  # result of `next_hop_to_key` if no node has the key
 
 @compiled
 def _add_part(state, box, count, neighbor, source, low, high):
-    """Add a part of a message for ``neighbor`` (NONE: for this node), unless it contains no string of the box.
+    """Add a part of a message for ``neighbor`` (NONE: for this node), unless it has no string of the message's box.
 
     The part consists of those strings in [low, high] that are in the region in row ``source`` of ``scratch``.
-    ``count``: the number of parts before this call. Returns the number after it: ``count`` or ``count`` + 1.
+    ``count``: the number of parts before this call. Returns the number of parts after it: ``count`` or ``count`` + 1.
     """
     part_row = FIRST_PART + count
     intersect(state, source, part_row, low, high)
@@ -84,10 +87,10 @@ def split(core, state, i, position, message):
 
 @compiled
 def _shortcut_key(state, link, offset, tree):
-    """Return the row in ``keys`` of the key that the neighbor at ``link`` has in a tree.
+    """Return the row in ``keys`` of a neighbor's key in a tree, or NONE if the neighbor cannot be a shortcut.
 
-    Returns NONE if the neighbor has no key there, is a child, or is not known to hear this node. ``offset``: the tree's
-    offset among the rows of ``positions`` of a node.
+    A neighbor cannot be a shortcut if it has no key in the tree, is a child, or is not known to hear this node.
+    ``link``: the link on which the neighbor is heard; ``offset``: the result of `positions.offset_of` for the tree.
     """
     if not state.neighbors[link].hears_us or state.children[link, offset].slot != NONE:
         return NONE
@@ -98,13 +101,14 @@ def _shortcut_key(state, link, offset, tree):
 def _add_shortcuts(state, i, position, box, count):
     """Add a part of a message for each neighbor that is nearer than the parent to some of the message's strings.
 
+    A neighbor is nearer to a string if its key is a prefix of the string and longer than the parent's key. Longer keys
+    come first. Neighbors below node ``i`` are not considered: their keys are not prefixes of the strings in OUTSIDE.
+
     Before the call, row OUTSIDE of ``scratch`` must contain the strings of the message's region that do not begin with
-    node ``i``'s key. A neighbor is nearer to such a string if its key is a prefix of the string and longer than the
-    parent's key. The strings of each added part are removed from OUTSIDE. A key that begins with node ``i``'s key is
-    not a prefix of any string in OUTSIDE, so it needs no check.
+    node ``i``'s key. The strings of each added part are removed from OUTSIDE.
 
     ``position``: row of the node's position in the tree; ``count``: the number of parts before this call. Returns the
-    number after it.
+    number of parts after it.
     """
     position_record, offset = state.positions[position], position - i * state.positions_per_node
     parent_length = state.keys[state.keys[position_record.key].parent].length
@@ -191,9 +195,9 @@ def direction_to(state, position, neighbor):
 def is_misdirected(core, state, i, message, direction, sender):
     """Return whether node ``i`` is the wrong receiver of a message from ``sender``.
 
-    The node is wrong if it has no position in the message's tree, or if ``direction`` is UP and the sender is the
-    node's own parent. It is also wrong if ``direction`` is DOWN and the message's target does not begin with the node's
-    key.
+    The node is the wrong receiver in three cases: it has no position in the message's tree; ``direction`` is UP (to the
+    sender's parent), but the sender is the node's own parent; ``direction`` is DOWN (to a node whose key is a prefix of
+    the message's target), but the node has no such key.
     """
     own_position = position_in(state, i, tree_of(core, state, message))
     if own_position == NONE:
@@ -208,8 +212,8 @@ def is_misdirected(core, state, i, message, direction, sender):
 def is_still_next_hop(core, state, i, message, direction, neighbor):
     """Return whether a neighbor is still a valid next hop for a message that node ``i`` has addressed to it.
 
-    With ``direction`` UP, the neighbor must still be the parent. With DOWN, its key must still be a prefix of the
-    message's target.
+    The node itself must still have a key in the message's tree. With ``direction`` UP, the neighbor must still be the
+    node's parent. With DOWN, the neighbor's key must still be a prefix of the message's target.
     """
     tree = tree_of(core, state, message)
     own_position = keyed_position_in(state, i, tree)

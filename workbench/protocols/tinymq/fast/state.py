@@ -34,7 +34,7 @@ _HOPS_PER_EVENT = 16  # rough number of hops of an event and its notifications i
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the size in bytes of an event's frame with these attributes and a region of one interval."""
+    """Return the size in bytes of an event's frame with these attributes, for one interval of strings."""
     key_bits = protocol.key_bits
     return len(wire.encode(0, wire.Event(0, 0, 0, 0, key_bits, ((0, 0),), attributes)))
 
@@ -57,7 +57,7 @@ def base_sizes_B(protocol: Any) -> np.ndarray:
 
 
 def interval_B(protocol: Any) -> int:
-    """Return the size in bytes of an interval of a region."""
+    """Return the size in bytes of an interval of a message's region in a frame."""
     return 2 * ((protocol.key_bits + 7) // 8)
 
 
@@ -72,7 +72,10 @@ def distance_B() -> int:
 
 
 def named_B() -> tuple[int, int]:
-    """Return the sizes in bytes of two fields of an info (status broadcast): the count of neighbors, and a neighbor."""
+    """Return (size of the count of named neighbors, size of one named neighbor) in an info, in bytes.
+
+    An info is a node's status broadcast; it names some neighbors by their addresses.
+    """
     one_neighbor_B, two_neighbors_B = (_info_B(heard=(0,) * count) for count in (1, 2))
     return one_neighbor_B - _info_B() - (two_neighbors_B - one_neighbor_B), two_neighbors_B - one_neighbor_B
 
@@ -84,14 +87,14 @@ def _info_B(positions: tuple = (), distances: tuple = (), heard: tuple = ()) -> 
 def _longest_key(setup: Setup) -> int:
     """Return an upper bound for the length of a key in this network, in bits.
 
-    Each node on the path from the root adds its slot (its number at its parent) and 1 bit. Slots are at most the number
-    of neighbors.
+    On each hop from the root, a key grows by 1 bit, and by as many bits as the child's slot (its number at its parent).
+    A slot is at most the number of neighbors.
     """
     return min(LONGEST_KEY, len(setup.network.addresses) * (1 + _most_neighbors(setup)))
 
 
 def _most_neighbors(setup: Setup) -> int:
-    """Return the largest number of neighbors that a node hears or that hear a node."""
+    """Return the largest number of arcs that begin, or that end, at the same node of the network; at least 1."""
     network = setup.network
     heard_counts = np.bincount(network.receivers, minlength=1)
     return max(1, int(heard_counts.max(initial=0)), int(np.diff(network.first).max(initial=0)))
@@ -131,7 +134,7 @@ def _attributes(setup: Setup, first_row: int, last_row: int) -> tuple[Attribute,
 
 
 def _query_attributes_B(setup: Setup) -> np.ndarray:
-    """Return the size in bytes of each subscription's attributes in a frame."""
+    """Return an array with the size in bytes that each subscription's attributes take in a frame."""
     rows = setup.work.subscriptions[["first", "last"]].tolist()
     return np.array([attributes_size(_attributes(setup, *row)) for row in rows] or [0], np.int32)
 
@@ -158,10 +161,11 @@ def _boxes(setup: Setup) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return three `Needs`: upper bounds for the array rows that a node needs to process an input.
+    """Return a `Needs` for each of three kinds of calls of a node: upper bounds on what one such call adds.
 
-    They are for a received broadcast, a received unicast frame, and any other input. The bounds hold for a node without
-    pending messages and stored queries; `messages.reserve_room` adds rows for these.
+    The kinds are the reception of a broadcast, the reception of a unicast frame, and any other call. A `Needs` bounds
+    the trace rows, the frames and the messages. The bounds hold for a node without pending frames, waiting messages and
+    stored queries; `messages.reserve_room` adds rows for these.
     """
     protocol, _, workload, _ = setup
     positions_per_node, trees, most_parts = (
@@ -250,7 +254,7 @@ def _sizes(setup: Setup) -> dict[str, int]:
         "waitings": _ROWS,
         "storeds": _ROWS,
         "subscriptions": max(1, len(setup.work.subscriptions)),
-        "recents": _double_until(_RECENTS, _expected_recents(setup)),
+        "recents": _double_until(_RECENTS, _estimate_id_count(setup)),
         "paths": _RECENTS,
     }
 
@@ -277,11 +281,12 @@ def _key_space(setup: Setup) -> dict[str, np.ndarray]:
 
 
 def _frames(setup: Setup) -> dict[str, Any]:
-    """Return {field of the state: value} for frame sizes, ``first_content_box`` and ``first_text``.
+    """Return {name: value}: the fields of the state for frame sizes, and ``first_content_box`` and ``first_text``.
 
-    Sizes are in bytes; ``airtimes_us[n]`` is the airtime in µs of a frame of n bytes. The first rows of ``boxes``
-    belong to subscriptions, the rows from ``first_content_box`` on to the contents of events. In the trace, numbers
-    below ``first_text`` stand for texts of the workload; ``first_text`` + k stands for the key in row k of ``keys``.
+    Sizes are in bytes; ``airtimes_us[n]`` is the airtime in µs of a frame of n bytes. ``first_content_box``: the first
+    row of ``boxes`` that belongs to the content of an event; the rows before it belong to subscriptions.
+    ``first_text``: in the trace's column "detail", the number ``first_text`` + k stands for the key in row k of
+    ``keys``; lower numbers stand for texts of the workload.
     """
     protocol, _, workload, radio = setup
     return {
@@ -300,10 +305,11 @@ def _frames(setup: Setup) -> dict[str, Any]:
 
 
 def _bounds(setup: Setup) -> dict[str, int]:
-    """Return {field of the state: upper bound}, so that arrays have room for any event of the simulation.
+    """Return the fields of the state that are upper bounds for one event of the simulation, as {name: bound}.
 
-    Keys: most_parts (of a message), most_neighbors (of a node), most_deliveries (at a node), and least_room (the free
-    rows that an event may need in each array of frames, messages, queries, keys and ids).
+    most_parts: parts into which a message is split; most_neighbors: neighbors of a node; most_deliveries: deliveries of
+    a publication at a node; least_room: rows that the event takes in any array of pending frames, waiting messages,
+    stored queries, keys or ids.
     """
     most_neighbors, workload = _most_neighbors(setup), setup.work
     broadcast_needs, unicast_needs, other_needs = needs(setup)
@@ -316,9 +322,9 @@ def _bounds(setup: Setup) -> dict[str, int]:
 
 
 def _root_trees(protocol: Any, network: Any) -> np.ndarray:
-    """Return an array (n,): the tree of which each node is the root, NONE for other nodes.
+    """Return an array (n,) with the index of the tree whose root each of the n nodes is, NONE for other nodes.
 
-    A root that is not a node of the network has no tree.
+    A root that is not a node of the network is skipped.
     """
     tree_of_node = np.full(len(network.addresses), NONE, np.int64)
     for tree, root in enumerate(protocol.roots):
@@ -329,7 +335,7 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 
 
 def rows_of_node(state: Any, i: int) -> dict[str, Any]:
-    """Return the rows of node ``i`` in the arrays of positions and links."""
+    """Return {"positions": slice, "links": slice}: the rows of positions and of links that belong to node ``i``."""
     per_node = int(state.positions_per_node)
     return {
         "positions": slice(i * per_node, (i + 1) * per_node),
@@ -338,7 +344,10 @@ def rows_of_node(state: Any, i: int) -> dict[str, Any]:
 
 
 def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
-    """Let node ``i`` forget the ids that it remembers in the tables of all nodes."""
+    """Mark all ids of node ``i`` (of frames, events and paths) in the hash tables as forgotten, as after a crash.
+
+    ``first_number`` has no effect.
+    """
     for table in (state.recents, state.paths):
         table["ordinal"][is_id_of(table["id"], state.listeners, i)] = 0
 
@@ -373,8 +382,8 @@ def with_more_room(state: Any) -> Any:
     )
 
 
-def _expected_recents(setup: Setup) -> int:
-    """Estimate how many recent ids a run stores; a table of this size is then rarely copied to a larger table."""
+def _estimate_id_count(setup: Setup) -> int:
+    """Estimate how many ids of frames and events a run stores; a table of this size must rarely be enlarged."""
     protocol, network, workload, _ = setup
     trees_per_event = len(protocol.roots) if protocol.publish == "all" else 1
     return min(
@@ -391,10 +400,10 @@ def _double_until(length: int, needed: int) -> int:
 
 
 def _with_free_rows(state: Any, rows: np.ndarray, counter: int, needed: int) -> np.ndarray:
-    """Return a table of recent ids that has room for ``needed`` more ids.
+    """Return a hash table of ids with the content of ``rows`` and room for ``needed`` more ids.
 
-    The table is ``rows`` itself, or a larger copy without the ids that their nodes no longer remember. ``counter``:
-    index in ``state.numbers`` of the number of ids in the table.
+    The result is ``rows`` itself, or a larger copy without the ids that nodes have forgotten. ``counter``: index in
+    ``state.numbers`` of the number of ids in the table.
     """
     if 2 * (state.numbers[counter] + needed) <= len(rows):
         return rows
@@ -408,8 +417,5 @@ def _with_free_rows(state: Any, rows: np.ndarray, counter: int, needed: int) -> 
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text to which a number in the trace's column "detail" refers: a key, as a string of 0 and 1.
-
-    ``number``: the key's row of ``keys``.
-    """
+    """Return the text that the trace's column "detail" shows for row ``number`` of ``keys``: the key as 0s and 1s."""
     return key_text(state.keys, number)

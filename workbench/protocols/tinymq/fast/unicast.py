@@ -40,7 +40,10 @@ def wants_ack(header):
 
 @compiled
 def begin(core, state, i, now):
-    """Prepare for an input of node ``i``: count its frames in flight, and set how many more it may send now."""
+    """Count node ``i``'s frames in flight, and set how many more frames the node may send for the current input.
+
+    An input is a received frame, a radio's report, a wake-up or a request of the application.
+    """
     node, in_flight = state.nodes[i], 0
     node.counts += 1
     pending_row = node.pending.first
@@ -49,17 +52,18 @@ def begin(core, state, i, now):
         if frame.waits_for == REPORT:
             in_flight += 1
         elif frame.sent and frame.waits_for != REFUSAL:
-            _count(core, state, i, pending_row)
+            _count_unacknowledged(core, state, i, pending_row)
             in_flight += node.reports == 0 and frame.sent == 1 and frame.due_us > now
         pending_row = frame.next
     node.frames_left = rules.most_frames(node.reports, in_flight)
 
 
 @compiled
-def _count(core, state, i, row):
-    """Increment the number of unacknowledged frames at a frame's receiver; ``row``: the frame's row of ``pendings``.
+def _count_unacknowledged(core, state, i, row):
+    """Add 1 to the number of frames that a frame's receiver has yet to acknowledge.
 
-    Frames with events have a counter of their own.
+    Each receiver has one such number for frames with events, and one for all other frames. `begin` computes both anew.
+    ``row``: the frame's row of ``pendings``.
     """
     frame = state.pendings[row]
     neighbor_record, call_number = state.neighbors[frame.link], state.nodes[i].counts
@@ -75,9 +79,10 @@ def _count(core, state, i, row):
 
 @compiled
 def _has_room(core, state, i, row):
-    """Return whether the number of unacknowledged frames at a frame's receiver is below MOST_IN_FLIGHT.
+    """Return whether a frame's receiver has fewer than MOST_IN_FLIGHT frames of node ``i`` to acknowledge.
 
-    Only frames of the same kind count: events, or all other frames. ``row``: the frame's row of ``pendings``.
+    If the frame carries an event, only frames with events count; otherwise, only other frames. ``row``: the frame's row
+    of ``pendings``.
     """
     frame = state.pendings[row]
     neighbor_record = state.neighbors[frame.link]
@@ -122,7 +127,7 @@ def send_to(core, state, i, neighbor, message, direction, now):
 
 @compiled
 def _may_send(core, state, i, row):
-    """Return whether a pending frame of node ``i`` may be sent now; ``row``: its row of ``pendings``.
+    """Return whether a pending frame of node ``i`` may be sent now; ``row``: the frame's row of ``pendings``.
 
     A node sends a limited number of frames for each input that it processes. If its radio does not report whether
     frames arrived, a new frame also waits while its receiver has MOST_IN_FLIGHT or more frames to acknowledge.
@@ -159,7 +164,7 @@ def _send(core, state, i, row, now):
         return
     if frame.sent == 0:
         frame.first_us = now
-        _count(core, state, i, row)
+        _count_unacknowledged(core, state, i, row)
     frame.sent += 1
     if node.reports:
         _wait_for(core, state, i, row, REPORT, rules.longest_wait_us(state.retry_us), now)
@@ -210,7 +215,8 @@ def _send_next(core, state, i, now):
 def take_refusal(core, state, i, neighbor, number, now):
     """Plan another transmission of a frame that a neighbor refused, or drop the frame if it is too old.
 
-    ``number``: the frame's number. A neighbor refuses a frame if it has no room now, or if the frame is misdirected.
+    ``number``: the frame's sequence number. A neighbor refuses a frame if it has no room now, or if the frame is
+    misdirected (`routing.is_misdirected`).
     """
     previous_row, pending_row = _find(state, i, neighbor, number)
     if pending_row == NONE:
@@ -229,10 +235,10 @@ def take_refusal(core, state, i, neighbor, number, now):
 
 @compiled
 def _find(state, i, neighbor, number):
-    """Find node ``i``'s pending frame with the number ``number`` to a neighbor: return (previous row, row).
+    """Return (previous row, row) for node ``i``'s pending frame with the sequence number ``number`` to a neighbor.
 
-    Both are rows of ``pendings``. ``row`` is NONE if no such frame is pending; the previous row is NONE if the frame
-    is the first in the node's list.
+    The row is that of the frame in ``pendings``, or NONE if no such frame is pending. The previous row is that of the
+    frame before it in the node's list, or NONE if the frame is the first.
     """
     previous_row, pending_row = NONE, state.nodes[i].pending.first
     while pending_row != NONE:
@@ -245,7 +251,10 @@ def _find(state, i, neighbor, number):
 
 @compiled
 def is_new(state, i, link, number):
-    """Return whether node ``i`` has not yet accepted a frame with the sequence number ``number`` on a link."""
+    """Return whether node ``i`` has not yet accepted a frame with the sequence number ``number`` on a link.
+
+    Without repetition (``retries=0``) every frame is new.
+    """
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))
@@ -283,14 +292,17 @@ def take(core, state, i, neighbor, link, number, header, now):
 
 @compiled
 def free_pending(core, state, row):
-    """Free the row of ``pendings`` of a frame that was removed from its node's list, and release its message."""
+    """Release the message of a frame that was removed from its node's list, and free its row of ``pendings``."""
     twin.let_go(core, state.pendings[row].message)
     twin.give_back(state.pendings, state.numbers, Number.FREE_PENDING, row)
 
 
 @compiled
 def take_acknowledgement(core, state, i, neighbor, number, now):
-    """Remove the frame with the sequence number that a neighbor acknowledged, and send frames that may be sent now."""
+    """Remove the pending frame that a neighbor has acknowledged, and send waiting frames that may be sent now.
+
+    ``number``: the frame's sequence number, from the acknowledgement. Do nothing if the frame is not pending.
+    """
     previous_row, row = _find(state, i, neighbor, number)
     if row != NONE:
         twin.remove_behind(state.nodes[i].pending, state.pendings, previous_row, row)
@@ -334,10 +346,11 @@ def _is_heard(state, i, pending):
 
 @compiled
 def repeat(core, state, i, now, given_up):
-    """Retransmit due frames of node ``i``, and move its pending frames for silent neighbors into the list ``given_up``.
+    """Send due frames of node ``i`` again; move the frames for lost neighbors to the list ``given_up``.
 
-    A neighbor is silent if a frame to it is given up after too many transmissions (`rules.is_given_up`). Frames to the
-    same neighbor are adjacent in the list; the caller frees them.
+    A neighbor counts as lost if a frame to it has been sent too often (`rules.is_given_up`); then all frames for this
+    neighbor are moved. ``given_up`` is emptied first. Like the node's list, it consists of rows of ``pendings``. Frames
+    for the same neighbor are adjacent in ``given_up``; the caller frees them.
     """
     _free_taken(core, state, i, now)
     pending_row = state.nodes[i].pending.first
@@ -362,7 +375,7 @@ def repeat(core, state, i, now, given_up):
 
 @compiled
 def _free_taken(core, state, i, now):
-    """Free the rows of ``pendings`` with frames of node ``i`` that are acknowledged and can no longer be refused."""
+    """Remove node ``i``'s frames that have arrived and whose wait for a refusal has ended; free their rows."""
     pending_list = state.nodes[i].pending
     previous_row, pending_row = NONE, pending_list.first
     while pending_row != NONE:
@@ -377,7 +390,7 @@ def _free_taken(core, state, i, now):
 
 @compiled
 def _free_sent(core, state, i, now):
-    """Free the rows of ``pendings`` of frames that node ``i`` has sent; for runs without repetition (``retries=0``)."""
+    """Remove the frames that node ``i`` has sent, and free their rows; for runs without repetition (``retries=0``)."""
     pending_list = state.nodes[i].pending
     previous_row, pending_row = NONE, pending_list.first
     while pending_row != NONE:
@@ -391,7 +404,10 @@ def _free_sent(core, state, i, now):
 
 @compiled
 def _first_silent(state, i):
-    """Return the receiver of the first frame that node ``i`` has given up, or NONE if it has given up no frame."""
+    """Return the receiver of the first frame in node ``i``'s list that is marked as given up, or NONE.
+
+    `repeat` marks such a frame by the time NONE in ``due_us``.
+    """
     row = state.nodes[i].pending.first
     while row != NONE:
         if state.pendings[row].due_us == NONE:

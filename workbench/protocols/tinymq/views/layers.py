@@ -2,11 +2,11 @@
 
     layers(recorded)    the layers, curves and routes of a run (`workbench.views.layers`)
 
-Each tree has a color. If there are at most ten trees, each has a chip that shows and hides it. In PUB-2-SUB+ a node is
-in every tree: its disc is grey, and the keys of each tree have a chip of their own. Zones are bars in a lane for each
-tree, with the stored queries below them. At most ``MOST_STRIPS`` intervals of zones are drawn, and at most
-``MOST_STRIPS`` intervals of stored queries: those that last longest. At most ``MOST_ROUTES`` messages, spread evenly
-over the run, can be followed.
+Each tree has a color. If there are at most ten trees, each has a button that shows or hides it. In PUB-2-SUB+ a node is
+in every tree: its disc is grey, and the keys of each of the first ten trees have a button of their own. Zones are bars
+in a lane for each tree, with the stored queries below them. At most ``MOST_STRIPS`` intervals of zones are drawn, and
+at most ``MOST_STRIPS`` intervals of stored queries: those that last longest. At most ``MOST_ROUTES`` messages, spread
+evenly over the run, can be followed.
 """
 
 from __future__ import annotations
@@ -124,17 +124,17 @@ def rows_of(rows: Table, **more: Any) -> Table:
 
 
 def _used_words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Return (indexes, used words): the words to which ``codes`` refer, each once, and new codes for them.
+    """Return (new codes, used words): the words that occur in ``codes``, and ``codes`` as indices into these words.
 
-    A code is an index of ``words``; its element in ``indexes`` is the index of the same word in the used words. A
-    root's empty key becomes the word "root".
+    ``codes`` (n,) are indices into ``words``; the new codes (n,) stand for the same words. The used words have each
+    word once. The empty word, which is the key of a root, becomes "root".
     """
     used_codes, word_indexes = unique_inverse(codes)
     return word_indexes, [words[code] or "root" for code in used_codes.tolist()]
 
 
 def _tree_looks(roots: Sequence[int], **look: Any) -> tuple[Look, ...]:
-    """Return a `Look` (style) for each tree, with its color and name; ``look``: further fields, equal for all trees."""
+    """Return a `Look` (style) for each tree, with the tree's color and name; ``look``: further fields of all looks."""
     has_chips = 1 < len(roots) <= len(TREES)
     return tuple(
         Look(f"tree of root {root}", tree_colour(tree), chip=f"tree of {root}" if has_chips else "", **look)
@@ -176,9 +176,9 @@ def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
 def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_shared: bool) -> list[Layer]:
     """Return the layers of labels that show a node and its key, such as "12: 0101".
 
-    ``is_shared``: whether each node is in all trees; then each tree has a layer of its own. Otherwise there is one
-    layer. ``words``: the keys; ``places``: a row for each node and interval, with the index of the node's key in the
-    column "text"; ``roots``: the root of each tree.
+    ``is_shared``: whether each node is in all trees; then each of the first ten trees has a layer of its own. Otherwise
+    there is one layer. ``words``: the keys; ``places``: a row for each place (parent and key of a node) and its
+    interval, with an index of ``words`` in the column "text"; ``roots``: the root of each tree.
     """
     node_keys = map(words.__getitem__, places["text"].tolist())
     node_labels = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), node_keys, strict=True)]
@@ -196,9 +196,10 @@ def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_sh
 
 
 def ring_layers(overlay: Overlay) -> list[Layer]:
-    """Return the layers of rings around re-keyed nodes, and around nodes without a place (parent and key) in a tree.
+    """Return the layers of rings around re-keyed nodes and around orphans.
 
-    A node is re-keyed if it has another key or tree than before the last failure.
+    A node is re-keyed if it has another key or tree than before the last failure. An orphan is up, but has no place
+    (parent and key) in the overlay.
     """
     rekeyed_rows = rows_of(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]))
     orphan_rows = rows_of(overlay.orphan_rows, look=overlay.orphan_rows["had_place"])
@@ -212,12 +213,12 @@ def ring_layers(overlay: Overlay) -> list[Layer]:
 
 
 def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> list[Layer]:
-    """Return [the layer of discs, each colored by the number of frames that its node has sent so far].
+    """Return a list with the layer of load: a disc for each node, colored by the number of frames sent so far.
 
     ``sent``: the rows "sent" of the trace; ``roots``: the nodes that are drawn as squares.
     """
     ids, columns = recorded.plan.ids, recorded.columns
-    sent, node_index = _rows_in_plan(recorded.plan, columns["node"], sent)
+    sent, node_index = _rows_of_drawn_nodes(recorded.plan, columns["node"], sent)
     frame_order = argsort(node_index)
     counts = np.bincount(node_index, minlength=len(ids))
     largest = max(int(counts.max(initial=0)), 1)
@@ -242,10 +243,11 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     return [Layer("load", within(discs, recorded.duration_us), looks, "disc", is_on=False, scale=scale)]
 
 
-def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows, indexes): the rows whose nodes are in the layout ``plan``, and the index there of each row's node.
+def _rows_of_drawn_nodes(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (selected rows, indexes): the trace rows whose nodes are drawn, and each such node's index in ``plan``.
 
-    ``rows``: the numbers of the trace rows to filter; ``nodes``: the node of each row of the trace.
+    ``plan``: the positions of the nodes that are drawn; ``rows``: the numbers of the trace rows to filter; ``nodes``:
+    the node of each row of the trace.
     """
     row_nodes = nodes[rows]
     node_limit = int(row_nodes.max(initial=0)) + 1
@@ -265,7 +267,7 @@ def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np
 
 
 def message_routes(recorded: Recorded) -> list[Layer | MessagePaths]:
-    """Return the list of queries and events that a user can follow, then the layers of their routes.
+    """Return the queries and events that a user can follow (a `MessagePaths`), then the layers of their routes.
 
     The list has at most ``MOST_ROUTES`` messages, spread over the run. At most half of them are queries.
     """
@@ -392,29 +394,30 @@ def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]
     strips, notes = _keep_longest(zones, "zones")
     text_index, used_keys = _used_words(strips["key"], overlay.words)
     look_index = strips["tree"] % len(TREES) * DEPTHS + np.minimum(strips["depth"], DEPTHS - 1)
-    strip_rows = _strips(strips, lane=strips["tree"], look=look_index, text=text_index)
+    strip_rows = _bar_table(strips, lane=strips["tree"], look=look_index, text=text_index)
     looks = tuple(Look("", depth_colour(*divmod(index, DEPTHS))) for index in range(min(trees, len(TREES)) * DEPTHS))
     return [
         Layer("zones", background, (Look("stored by no node", UNSTORED),), "strip", panel=panel),
         Layer("zones", strip_rows, looks, "strip", words=used_keys, panel=panel, notes=notes),
-        _zone_section(overlay, strips, key_bits),
+        _zone_list_layer(overlay, strips, key_bits),
         *_query_layers(overlay, zones, mapping, panel),
     ]
 
 
-def _strips(rows: Table, **more: Any) -> Table:
+def _bar_table(rows: Table, **more: Any) -> Table:
     """Return a table of bars: node, from_us, until_us, low, high of ``rows``, and further columns from ``more``.
 
-    In ``rows``, ``high`` is the last string of an interval; in the result, ``high`` is one higher, where the bar ends.
+    In ``rows``, ``high`` is the last string of an interval. In the result it is one more, because there the bar ends.
     """
     low, high = rows["low"].astype(np.float64), rows["high"].astype(np.float64)
     return rows_of(rows, low=low, high=high + 1, **more)
 
 
 def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
-    """Return (rows, notes): the ``MOST_STRIPS`` rows of ``spans`` that last longest, and a note about omitted rows.
+    """Return (rows, notes): those ``MOST_STRIPS`` rows of ``spans`` that last longest, and a note about the omission.
 
-    ``notes`` is () if no row was omitted; ``name``: the name of the rows in the note, such as "zones".
+    If ``spans`` has no more rows than that, the result is (``spans``, ()). ``name``: the name of the rows in the note,
+    such as "zones".
     """
     row_count = len(spans["from_us"])
     if row_count <= MOST_STRIPS:
@@ -423,7 +426,7 @@ def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
     return select(spans, longest_rows), (f"Of {row_count:,} {name} the {MOST_STRIPS:,} are shown that last longest.",)
 
 
-def _zone_section(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
+def _zone_list_layer(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
     """Return the layer that lists the zones of a selected node, as texts such as "0101 – 0111"."""
     _, first_row, text_index = unique_all(row_keys(zones["low"], zones["high"]))
     interval_ends = zip(zones["low"][first_row].tolist(), zones["high"][first_row].tolist(), strict=True)
@@ -447,7 +450,7 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
     lanes = max(min(len(query_labels), LANES), 1)
     query_index = query_index[boxes["row"]]
     lane = query_index % lanes
-    strip_rows = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query_index)
+    strip_rows = _bar_table(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query_index)
     looks = [
         Look("" if len(query_labels) > LANES else query_labels[lane], QUERIES[lane])
         for lane in range(min(LANES, len(query_labels)))
@@ -464,11 +467,11 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
 
 
 def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
-    """Return how many nodes are down, have lost their key, or have a new key, as a dict of arrays over time.
+    """Return the numbers of nodes that are down, orphans or re-keyed over time, as a dict of arrays of equal length.
 
-    Its keys are time_us, down, orphans and rekeyed. Element k of each array is for the time of the k-th change of a
-    number. An orphan is up, but has lost its place (parent and key) in a tree. Nodes that never had a place are not
-    counted. A re-keyed node has another key or tree than before the last failure.
+    "time_us": 0, and the times in µs at which one of the numbers changes; "down", "orphans", "rekeyed": the numbers
+    from each of these times to the next. An orphan is up, but has lost its place (parent and key) in the overlay. Nodes
+    that never had a place are not counted. A re-keyed node has another key or tree than before the last failure.
     """
     # Count a node that is re-keyed in several trees at the same time once.
     rekeyed_spans = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")
@@ -482,7 +485,7 @@ def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
 
 
 def _repair_curves(overlay: Overlay) -> Iterable[Curves]:
-    """Return the curves, over time, of the numbers of nodes that are down, have no key, or have a new key.
+    """Return the curves over time of the numbers of nodes that are down, have lost their key, or have a new key.
 
     Returns () for a run without failures.
     """

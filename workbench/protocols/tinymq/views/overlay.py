@@ -7,10 +7,10 @@ A node's *place* is its position in a tree: its parent and its key. Its *zone* i
 that it stores for that tree.
 
 Theory of operation
-    ``key_set`` rows set and remove keys, ``zone_set`` rows zones, ``query_stored`` rows queries. ``failed`` and
-    ``recovered`` rows interrupt all three: a node that is down has no place. When it is up again, it has its former
-    place, because an outage keeps its memory. A node that is up and has no place is an *orphan*. In PUB-2-SUB+, where a
-    node belongs to every tree, a node is an orphan if it lacks a place in any of them.
+    Trace rows "key_set" show when a node gets or loses a key, rows "zone_set" a zone, and rows "query_stored" a stored
+    query. Between the rows "failed" and "recovered" a node is down, and has no place. When it is up again, it has its
+    former place, because an outage keeps its memory. A node that is up and has no place is an *orphan*. In PUB-2-SUB+,
+    where a node belongs to every tree, a node is an orphan if it lacks a place in any of them.
 
     A place is *re-keyed* if its node had another key, or was in another tree, just before the last failure in the
     network. With the next failure the comparison begins anew: views show the repair of one failure. `repair_metrics`
@@ -65,9 +65,10 @@ class PlaceSpan(NamedTuple):
 
 
 class OrphanSpan(NamedTuple):
-    """An interval [from_us, until_us) in which a node was up, but lacked a place (parent and key) in a tree.
+    """An interval [from_us, until_us) in which a node was an orphan: up, but without a place (parent and key).
 
-    had_place: whether the node had a place before.
+    In PUB-2-SUB+ a node is also an orphan if it lacks a place in only some of the trees. had_place: whether the node
+    had its place, or all of its places, before.
     """
 
     node: int
@@ -93,7 +94,7 @@ class StoredSpan(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Overlay:
-    """The overlay of a run in time: tables sorted by ``from_us``, whose rows are intervals [from_us, until_us).
+    """The overlay of a run over time: tables sorted by ``from_us``, whose rows are intervals [from_us, until_us).
 
         roots         a tuple: the root of each tree
         words         the texts of keys and queries; the columns ``key`` and ``text`` of the tables have indices into it
@@ -102,12 +103,12 @@ class Overlay:
         stored_rows   columns: the fields of `StoredSpan`
         zone_rows     node, tree, low, high (the node stored the strings in [low, high]), from_us, until_us, zone (a
                       number common to all intervals of a zone)
-        whole         node, from_us, until_us: when a node had a place in one tree (in PUB-2-SUB+: in every tree)
+        whole         node, from_us, until_us: when a node was up and had a place (in PUB-2-SUB+: in every tree)
         outages       node, from_us, until_us: when a node was down
         duration_us   duration of the run
 
-    The properties ``places``, ``orphans`` and ``stored`` return the rows of three tables as tuples of `PlaceSpan`,
-    `OrphanSpan` and `StoredSpan`, with texts instead of indices.
+    The properties ``places``, ``orphans`` and ``stored`` return the rows of ``place_rows``, ``orphan_rows`` and
+    ``stored_rows`` as tuples of `PlaceSpan`, `OrphanSpan` and `StoredSpan`, with texts instead of indices.
     """
 
     roots: tuple[int, ...]
@@ -127,12 +128,12 @@ class Overlay:
 
     @cached_property
     def orphans(self) -> tuple[OrphanSpan, ...]:
-        """The intervals in which nodes were up but lacked a place (parent and key) in a tree."""
+        """The intervals in which nodes were orphans: up, but without a place (parent and key) in the overlay."""
         return tuple(as_spans(OrphanSpan, self.orphan_rows))
 
     @cached_property
     def stored(self) -> tuple[StoredSpan, ...]:
-        """The stored queries: for each, the node that stored it and the interval during which it did."""
+        """The queries that nodes stored: a `StoredSpan` for each interval in which a node stored a query."""
         return tuple(as_spans(StoredSpan, self.stored_rows, self.words))
 
     def places_at(self, time_us: int) -> list[PlaceSpan]:
@@ -140,7 +141,10 @@ class Overlay:
         return sorted(as_spans(PlaceSpan, self.place_rows, self.words, self.alive(self.place_rows, time_us)))
 
     def orphans_at(self, time_us: int) -> list[OrphanSpan]:
-        """Return the nodes that are up at ``time_us`` but lack a place (parent and key) in a tree, sorted by node."""
+        """Return the `OrphanSpan` of each node that is up without a place at ``time_us``, sorted by node.
+
+        A place is a parent and a key in a tree.
+        """
         return sorted(as_spans(OrphanSpan, self.orphan_rows, (), self.alive(self.orphan_rows, time_us)))
 
     def stored_at(self, time_us: int) -> list[StoredSpan]:
@@ -190,10 +194,11 @@ def overlay_in(run: Any, columns: Columns) -> Overlay:
 def overlay(
     trace: pa.Table, roots: Sequence[int], duration_us: int, nodes: Iterable[int] = (), every_tree: bool = False
 ) -> Overlay:
-    """Return the overlay (trees, keys, zones, stored queries) in a trace. Raises DataError if it is not a trace.
+    """Return the overlay (trees, keys, zones, stored queries) in a trace.
 
-    ``roots``: the root of each tree; ``duration_us``: the length of the run; ``nodes``: all nodes of the network,
-    because nodes that never joined are in no row; ``every_tree``: whether each node belongs to all trees.
+    Raises DataError if ``trace`` lacks a column of a trace. ``roots``: the root of each tree; ``duration_us``: the
+    length of the run; ``nodes``: all nodes of the network, because nodes that never joined are in no row;
+    ``every_tree``: whether each node belongs to all trees.
     """
     return _read_overlay(Columns(trace), roots, duration_us, nodes, every_tree)
 
@@ -227,17 +232,17 @@ def _sort(spans: Table, *names: str) -> Table:
 def _outages(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     node, times_us = columns["node"][rows].astype(np.int64), columns["time_us"][rows]
     is_failure = columns.says("event", rows, "failed")
-    openings, until_us = opened(node, times_us, is_failure, duration_us, reopens=False)
-    return within({"node": node[openings], "from_us": times_us[openings], "until_us": until_us}, duration_us)
+    opening_rows, until_us = opened(node, times_us, is_failure, duration_us, reopens=False)
+    return within({"node": node[opening_rows], "from_us": times_us[opening_rows], "until_us": until_us}, duration_us)
 
 
 def _places(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     node, tree = columns["node"][rows].astype(np.int64), columns["origin"][rows].astype(np.int64)
-    openings, until_us = opened(
+    opening_rows, until_us = opened(
         row_keys(node, tree), columns["time_us"][rows], columns["value"][rows] >= 0, duration_us
     )
-    rows = rows[openings]
-    places = {"node": node[openings], "tree": tree[openings], "parent": columns["peer"][rows]}
+    rows = rows[opening_rows]
+    places = {"node": node[opening_rows], "tree": tree[opening_rows], "parent": columns["peer"][rows]}
     key_codes, key_index = unique_inverse(columns.codes["detail"][rows])
     depths = _depths([columns.words["detail"][code] for code in key_codes.tolist()])
     places |= {
@@ -261,21 +266,22 @@ def _depths(keys: list[str]) -> np.ndarray:
 
 
 def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
-    """Return the table ``zone_rows`` of an `Overlay`: intervals of strings, and when nodes stored them.
+    """Return the table ``zone_rows`` of an `Overlay`: intervals of strings, and the times at which nodes had them.
 
-    ``rows``: the trace rows "zone_set". A zone lasts until the next row of the same node and tree that ends it.
+    ``rows``: indices of the trace rows "zone_set". Each row either adds an interval to a node's zone in a tree, or ends
+    this zone. A zone that no row ends lasts until ``duration_us``.
     """
     names = {"node": "node", "tree": "origin", "low": "sequence", "high": "value", "from_us": "time_us"}
     zones = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
-    line_keys = row_keys(zones["node"], zones["tree"])
-    row_order = argsort(line_keys)
-    zones, line_keys = select(zones, row_order), line_keys[row_order]
+    owner_keys = row_keys(zones["node"], zones["tree"])
+    row_order = argsort(owner_keys)
+    zones, owner_keys = select(zones, row_order), owner_keys[row_order]
     is_end = zones["high"] < 0
     end_rows = np.flatnonzero(is_end)
-    end_row = np.append(end_rows, len(line_keys))[np.searchsorted(end_rows, np.arange(len(line_keys)))]
-    is_ended = np.append(line_keys, -1)[end_row] == line_keys
+    end_row = np.append(end_rows, len(owner_keys))[np.searchsorted(end_rows, np.arange(len(owner_keys)))]
+    is_ended = np.append(owner_keys, -1)[end_row] == owner_keys
     zones["until_us"] = np.where(is_ended, np.append(zones["from_us"], 0)[end_row], duration_us)
-    zones["zone"] = row_keys(line_keys, np.cumsum(is_end))
+    zones["zone"] = row_keys(owner_keys, np.cumsum(is_end))
     return within(select(zones, ~is_end), duration_us)
 
 
@@ -284,9 +290,9 @@ def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     queries = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
     queries["tree"] = np.abs(columns["value"][rows]) - 1
     times_us, is_stored = columns["time_us"][rows], columns["value"][rows] > 0
-    openings, until_us = opened(row_keys(*queries.values()), times_us, is_stored, duration_us, reopens=False)
-    queries = select(queries, openings) | {"text": columns.codes["detail"][rows[openings]]}
-    return within(queries | {"from_us": times_us[openings], "until_us": until_us}, duration_us)
+    opening_rows, until_us = opened(row_keys(*queries.values()), times_us, is_stored, duration_us, reopens=False)
+    queries = select(queries, opening_rows) | {"text": columns.codes["detail"][rows[opening_rows]]}
+    return within(queries | {"from_us": times_us[opening_rows], "until_us": until_us}, duration_us)
 
 
 def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
@@ -296,9 +302,9 @@ def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) 
     failure. A re-keyed place that lasts beyond the next failure is split at that time, because the comparison begins
     anew. ``every_tree``: whether each node belongs to all trees, so that each tree is compared separately.
     """
-    line_keys = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
-    row_order = lexsort((place_rows["from_us"], line_keys))
-    place_rows, line_keys = select(place_rows, row_order), line_keys[row_order]
+    owner_keys = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
+    row_order = lexsort((place_rows["from_us"], owner_keys))
+    place_rows, owner_keys = select(place_rows, row_order), owner_keys[row_order]
     start_us, until_us, time_scale = (
         place_rows["from_us"],
         place_rows["until_us"],
@@ -306,8 +312,8 @@ def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) 
     )
     last_failure = np.searchsorted(failures_us, start_us, "right") - 1
     failed_us = np.append(failures_us, 0)[last_failure]
-    previous_row = np.searchsorted(line_keys * time_scale + start_us, line_keys * time_scale + failed_us) - 1
-    has_previous = (last_failure >= 0) & (previous_row >= 0) & (line_keys[previous_row] == line_keys)
+    previous_row = np.searchsorted(owner_keys * time_scale + start_us, owner_keys * time_scale + failed_us) - 1
+    has_previous = (last_failure >= 0) & (previous_row >= 0) & (owner_keys[previous_row] == owner_keys)
     is_different = (place_rows["tree"][previous_row] != place_rows["tree"]) | (
         place_rows["key"][previous_row] != place_rows["key"]
     )
@@ -326,7 +332,8 @@ def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: i
     """Return a table of the intervals in which nodes were up, with the columns node, state, from_us, until_us.
 
     A place is a parent and a key in a tree. ``state`` is PLACED while the node has at least ``needed`` places. With
-    fewer places, ``state`` is LOST if the node had ``needed`` places earlier, else NEVER.
+    fewer places, ``state`` is LOST if the node had ``needed`` places earlier, else NEVER. ``nodes``: all nodes of the
+    network; ``place_rows``, ``outages``: the tables of an `Overlay`.
     """
     all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
     # Changes: (node, time, change of the number of places, change of the count "is up").

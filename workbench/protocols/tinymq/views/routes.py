@@ -94,24 +94,27 @@ class Route:
         return list(dict.fromkeys(mark.node for mark in self.marks if mark.look == look))
 
     def links(self, message: str) -> list[tuple[int, int]]:
-        """Return [(sender, receiver)] of the hops that arrived, in order of time; ``message``: their message type."""
+        """Return [(sender, receiver)] of the hops of a message type, such as "query", in order of arrival.
+
+        Lost hops are omitted.
+        """
         return [(hop.sender, hop.receiver) for hop in self.hops if hop.message == message and hop.arrived]
 
     def in_words(self, message: str) -> str:
-        """Return the hops that arrived as a text such as "13 → 6, 6 → 7"; ``message``: their message type."""
+        """Return the hops of a message type, such as "query", as a text such as "13 → 6, 6 → 7", without lost hops."""
         return ", ".join(f"{sender} → {receiver}" for sender, receiver in self.links(message))
 
     def path(self, message: str, start: int, end: int) -> list[int]:
-        """Return the nodes on the path from ``start`` to ``end`` that the hops of a message type form.
+        """Return the nodes of the path that the hops of a message type form from ``start`` to ``end``, including both.
 
         If several hops lead to a node, the first counts. Returns [] if the hops do not connect the two nodes.
         """
-        came_from: dict[int, int] = {}
+        previous_nodes: dict[int, int] = {}
         for sender, receiver in self.links(message):
-            came_from.setdefault(receiver, sender)
+            previous_nodes.setdefault(receiver, sender)
         path = [end]
-        while path[-1] != start and path[-1] in came_from and len(path) <= len(came_from):
-            path.append(came_from[path[-1]])
+        while path[-1] != start and path[-1] in previous_nodes and len(path) <= len(previous_nodes):
+            path.append(previous_nodes[path[-1]])
         return path[::-1] if path[-1] == start else []
 
 
@@ -170,11 +173,16 @@ def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until
 
 
 def find_hops_and_marks(columns: Columns, messages: Table) -> tuple[Table, Table]:
-    """Return the hops and marks of several queries and events, in order of time.
+    """Return (hops, marks): a table of the hops, and a table of the marks, on the routes of several queries and events.
 
-    ``messages``: rows of `message_table`. The table of hops has the fields of `Hop`, with ``message`` as an index of
-    ``MESSAGE_NAMES``. The table of marks has the fields of `Mark`, with ``look`` as an index of ``MARKS``, and ``text``
-    as an index of ``columns.words["detail"]`` (-1: no text). Both have the column ``route``, an index of ``messages``.
+    A mark shows what a node did with a message, such as "delivered". Hops are sorted by arrival, marks by time. If
+    frames of one message type cross a link repeatedly on a route, only the first arrival is a hop. If a node has
+    several marks of one kind on a route, only the first is in the table.
+
+    ``messages``: rows of `message_table`, one for each route. The table of hops has the fields of `Hop`, with
+    ``message`` as an index of ``MESSAGE_NAMES``. The table of marks has the fields of `Mark`, with ``look`` as an index
+    of ``MARKS``, and ``text`` as an index of ``columns.words["detail"]`` (-1: no text). Both tables have the column
+    ``route``, an index of ``messages``.
     """
     hop_table, marks = _hops(columns, messages), _marks(columns, messages)
     marks = select(marks, first_rows(row_keys(marks["route"], marks["look"], marks["node"])))
@@ -217,7 +225,9 @@ def _hops(columns: Columns, messages: Table) -> Table:
 
 
 def _marks(columns: Columns, messages: Table) -> Table:
-    """Return a table with a mark at each node that stores, matches, delivers or drops one of ``messages``.
+    """Return a table with a mark for each time that a node stores, matches, delivers or drops one of ``messages``.
+
+    Drops of messages that the node had before ("repeated", "duplicate") are omitted.
 
     ``messages``: a table with rows of `message_table`. Columns of the result: node, look (index of ``MARKS``), at_us,
     text (reason of a drop as an index of ``columns.words["detail"]``, else -1), and route (index of ``messages``).

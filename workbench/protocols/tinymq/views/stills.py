@@ -67,17 +67,17 @@ def route_drawing(
     width: int = WIDTH,
     keys: bool | None = None,
 ) -> Drawing:
-    """Draw a route as arrows over the trees at the time when the route begins; numbers give the order of its hops.
+    """Draw the route of a message as arrows over the trees at the time when the route begins.
 
-    ``keys``: whether the nodes' keys are written (None: in networks of up to 60 nodes). The other arguments and errors
-    are those of `route`.
+    Numbers give the order of the hops. ``width``: in pixels; ``keys``: whether the nodes' keys are written (None: in
+    networks of up to 60 nodes). The other arguments and errors are those of `route`.
     """
     return _draw_routes(run, route(run, message, from_s, until_s), [None], width, keys)[0]
 
 
 @carries_record
 def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> Stepper:
-    """Draw the trees at several times, with a slider.
+    """Return slides of the trees, one for each of the times ``times_s``, with a slider; ``width``: in pixels.
 
     Raises ParameterError if ``times_s`` is empty, and for the same reasons as `overlay_drawing`.
     """
@@ -90,10 +90,10 @@ def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> St
 def route_slides(
     run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None, width: int = WIDTH
 ) -> Stepper:
-    """Draw a route as slides: the first shows no hop, and each further slide adds the next hop.
+    """Return slides of a route with a slider: the first shows no hop, and each further slide adds the next hop.
 
-    If the route has more than ``MOST_SLIDES`` hops, a slide may add several hops.
-    Arguments and errors are those of `route`.
+    If the route has more than ``MOST_SLIDES`` hops, a slide may add several hops. ``width``: in pixels; the other
+    arguments and errors are those of `route`.
     """
     whole_route = route(run, message, from_s, until_s)
     arrived_count = sum(hop.arrived for hop in whole_route.hops)
@@ -105,10 +105,10 @@ def route_slides(
 
 
 def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
-    """Return the layers of the trees at a time, with labels that show nodes and their keys.
+    """Return the layers of the trees at a time, and of labels with the numbers of nodes and their keys.
 
-    ``keys``: whether the result has these labels (None: in networks of up to 60 nodes). ``tree``: number of the only
-    tree to draw; None: all trees.
+    ``keys``: whether the result has the labels (None: in networks of up to 60 nodes). ``tree``: index in ``roots`` of
+    the only tree to draw; None: all trees.
     """
     is_shared = tree is None and protocol_of(run).node.every_tree and len(overlay.roots) > 1
     if tree is not None:
@@ -139,7 +139,7 @@ def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: in
 
 
 class RouteScene(LayerScene):
-    """A scene that draws a route and numbers its hops, unless they are too many; ``count``: the number of hops."""
+    """A scene that draws a route of ``count`` hops. If ``count`` is at most ``MOST_KEYS``, the hops are numbered."""
 
     count = 0
 
@@ -167,7 +167,7 @@ class RouteScene(LayerScene):
 def _draw_routes(
     run: Any, whole_route: Route, steps: Sequence[int | None], width: int, keys: bool | None = None
 ) -> list[Drawing]:
-    """Return a list of drawings of a route: for each number n in ``steps``, its first n hops (None: all hops).
+    """Return a list of drawings of a route, one for each of ``steps``: the number of hops to draw, or None for all.
 
     Each drawing has the legend of the whole route. ``keys``: whether the nodes' keys are written (None: in networks of
     up to 60 nodes).
@@ -228,7 +228,7 @@ def _make_view(run: Any, layers: Sequence[Layer], routes: MessagePaths = NO_PATH
 
 
 def _draw_page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:
-    """Return a drawing of the title and the scene's time, the map, the legend of ``entries``, and the note."""
+    """Return a drawing with the title and the scene's time, the map, a legend of ``entries``, and the note."""
     legend = legend_drawing(entries, scene.width)
     drawing = Drawing(scene.width, HEADING + map_.height + legend.height + (16 if note else 0), title=title)
     drawing.text(MARGIN, 26, title, size=15, bold=True)

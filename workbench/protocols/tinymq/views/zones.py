@@ -2,7 +2,7 @@
 
     zone_table(overlay)                      which node stored which strings of a tree, from when to when
     stored_boxes(overlay, zones, mapping)    the strings of each zone that belong to queries which its node stored
-    in_zones(zones, rows, regions)           the parts of nodes' regions that lie in the same nodes' zones
+    in_zones(zones, rows, regions)           the part of each row's region that is in the zone of the row's node
     blocks(low, high, bits)                  an interval of strings of two dimensions, as rectangles
 
 Theory of operation
@@ -52,7 +52,10 @@ class ZoneSpan(NamedTuple):
 
 
 class BoxSpan(NamedTuple):
-    """An interval [low, high] of a tree's strings for which a node stores a query during [from_us, until_us)."""
+    """An interval [low, high] of a tree's strings for which a node stores a query during [from_us, until_us).
+
+    sink, number: the query's sink and its number there.
+    """
 
     tree: int
     node: int
@@ -69,19 +72,19 @@ def zone_table(overlay: Overlay) -> Table:
 
     Columns: the fields of `ZoneSpan`, with keys as indexes of ``overlay.words``, and ``zone``, a number common to all
     intervals of a zone. The table is sorted by ``from_us``, tree and strings. If no row of a tree contains a string at
-    some time, no node of the tree stores the string at that time.
+    some time, no node of the tree stores it then.
     """
     zone_rows = overlay.zone_rows
     key_spans = joined(
         {name: overlay.place_rows[name] for name in ("node", "tree", "key", "depth", *_TIMES)}, "node", "tree", "key"
     )
     trees = len(overlay.roots)
-    zone_owner, claim_owner = (spans["node"] * trees + spans["tree"] for spans in (zone_rows, key_spans))
+    zone_owner, place_owner = (spans["node"] * trees + spans["tree"] for spans in (zone_rows, key_spans))
     common_spans = overlaps(
         zone_owner,
         zone_rows["from_us"],
         zone_rows["until_us"],
-        claim_owner,
+        place_owner,
         key_spans["from_us"],
         key_spans["until_us"],
     )
@@ -111,10 +114,10 @@ def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
 
 
 def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
-    """Return the strings of a box as a region, a tuple of intervals (lowest, highest).
+    """Return the strings of a box as a tuple of intervals (lowest, highest).
 
-    ``box``: the (lowest, highest) cell of each dimension; a string joins one cell of each dimension. If the box has
-    more than ``MOST_CELLS`` strings, the result is one interval that contains them all.
+    ``box``: the (lowest, highest) cell of each dimension; a string consists of the bits of one cell of each. If the box
+    has more than ``MOST_CELLS`` strings, the result is one interval that contains them all.
     """
     if len(box) == 1:
         return tuple(box)
@@ -146,21 +149,23 @@ def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
 
 
 def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:
-    """Return {index of a text: region} for queries or events, whose attributes are given as texts.
+    """Return {index in ``words``: region}: the set of strings to which each query (or event) is mapped.
 
-    ``texts``: the indexes in ``words`` of these texts; ``box_of``: a function that returns the box of parsed
-    attributes, such as `Mapping.query_box`.
+    ``words``: texts, among them the attributes of the queries (or events); ``texts``: the indexes of these attributes
+    in ``words``; ``box_of``: a function that returns the box of parsed attributes, such as `Mapping.query_box`.
     """
     return {text: strings_of(mapping, box_of(parse(words[text]))) for text in np.unique(texts).tolist()}
 
 
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
-    """Return a table of the parts of nodes' regions that are in the same nodes' zones at the same time.
+    """Intersect the regions of nodes with the zones of the same nodes; return the intersections as a table.
 
     ``rows``: a table with the columns node, tree, text, from_us, until_us. A row states that the node has the region
     ``regions[text]`` in the tree during [from_us, until_us). Intervals of rows may overlap. ``zones``: the table of
-    `zone_table`. Each row of the result is an interval of strings [low, high] during an interval of time, with the
-    columns row (an index of ``rows``), tree, low, high, from_us, until_us.
+    `zone_table`.
+
+    A row of the result states that the strings in [low, high] are in the node's region and in its zone during [from_us,
+    until_us). Columns: row (an index of ``rows``), tree, low, high, from_us, until_us.
     """
     zone_numbers, first_row, zone_index = unique_all(zones["zone"])
     trees = max(int(spans["tree"].max(initial=0)) for spans in (zones, rows)) + 1
@@ -207,9 +212,9 @@ def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
 
 
 def blocks(low: int, high: int, bits: tuple[int, int]) -> list[tuple[int, int, int, int]]:
-    """Return the strings in [low, high] as rectangles [(first row, first column, row count, column count)] of a grid.
+    """Return the strings in [low, high] as rectangles of a grid: [(first row, first column, row count, column count)].
 
-    The first bits[0] bits of a string are its row, the other bits[1] bits its column.
+    ``bits``: (number of bits of a row, of a column). The first bits of a string are its row, the others its column.
     """
     columns = 1 << bits[1]
     rectangles = []

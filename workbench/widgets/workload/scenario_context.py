@@ -13,7 +13,7 @@ from workbench.topology import edits
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ScenarioContext:
     """The network and the duration of the scenario to which a workload belongs.
 
     nodes       the nodes of the network; () if unknown
@@ -32,7 +32,7 @@ class Surroundings:
 
     @cached_property
     def box_m(self) -> tuple[float, float, float, float]:
-        """The rectangle (x0, y0, x1, y1) in m that contains all nodes; 10 m wide at least."""
+        """A rectangle (x0, y0, x1, y1) in m that contains all nodes. Its longer side is at least 10 m."""
         places = list(self.positions_m.values()) or [(0.0, 0.0)]
         xs, ys = zip(*places, strict=True)
         x0, y0, x1, y1 = min(xs), min(ys), max(xs), max(ys)
@@ -51,7 +51,11 @@ class Surroundings:
         return self.graph is not None and not edits.has_link_rule(self.graph)
 
     def propose_radius_m(self) -> float:
-        """Return the median length of the network's links in m, with two digits: a radius with similar links."""
+        """Return a radius in m within which moving nodes can be linked: the median length of the network's links.
+
+        So the links of moving nodes are about as long as the other links. The radius is rounded to two significant
+        digits. Without links of known length, return a quarter of `extent_m`.
+        """
         positions = self.positions_m
         links = [] if self.graph is None else self.graph.edges
         lengths = sorted(math.dist(positions[a], positions[b]) for a, b in links if {a, b} <= positions.keys())
@@ -59,7 +63,10 @@ class Surroundings:
         return max(0.1, float(f"{length_m:.2g}"))
 
     def mean_position_m(self, nodes: Iterable[int]) -> tuple[float, float]:
-        """Return the mean position of those of ``nodes`` that are in the network, or the middle of the network."""
+        """Return the mean position (x, y) of ``nodes`` in m. Nodes without a known position are ignored.
+
+        If no position is known, return the middle of the network.
+        """
         positions = self.positions_m
         places = [positions[node] for node in nodes if node in positions]
         if not places:
