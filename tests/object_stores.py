@@ -2,7 +2,10 @@
 
 import logging
 import os
+import threading
 from contextlib import contextmanager
+
+from tests.until import wait_until
 
 BUCKET = "bucket"
 _CREDENTIALS = {
@@ -38,6 +41,16 @@ def s3_server():
         yield environment
     finally:
         server.stop()
+
+
+def wait_for_answers(path):
+    """Wait until the server of this process has answered all requests, also those of clients that were killed since.
+
+    ``path`` is an object of the server. The server accepts connections in their order and has a thread for each
+    request, so a request of our own shows that the earlier ones have their threads.
+    """
+    path.exists()
+    wait_until(lambda: not any("process_request_thread" in thread.name for thread in threading.enumerate()))
 
 
 @contextmanager

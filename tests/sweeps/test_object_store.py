@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
+from tests.object_stores import wait_for_answers
 from tests.repository import REPOSITORY
 from tests.sweeps import cluster
 from tests.sweeps.made import Counting
@@ -216,6 +217,15 @@ def test_an_unknown_writer_of_traces_is_refused():
         wb.SparkRunner(writes="both")
 
 
+def kill(driver, url):
+    """Kill a driver and its children, and remove its lock, which would expire after half a minute."""
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+    lock = location(url) / LOCK
+    wait_for_answers(lock)  # A request of the driver may arrive after its death, but not after half a minute.
+    lock.unlink(missing_ok=True)
+
+
 def play_with_killed_drivers(url, environment, runner, kills, seed):
     """Kill drivers at random moments, then finish the sweep in this process; return the table."""
     draw = random.Random(seed)
@@ -225,10 +235,7 @@ def play_with_killed_drivers(url, environment, runner, kills, seed):
         before = stored_points(url)
         goal = min(POINTS, before + draw.randint(1, max(1, POINTS // (kills + 1))))
         wait_until(lambda goal=goal, driver=driver: stored_points(url) >= goal or driver.poll() is not None, 120, 0.05)
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
-        objects_lock = location(url) / LOCK
-        objects_lock.unlink(missing_ok=True)  # a lock of another process expires after half a minute
+        kill(driver, url)
     return sweep(POINTS).run(out=url, runner=ProcessRunner(), **SILENT)
 
 
@@ -296,9 +303,7 @@ def test_executors_and_drivers_killed_while_workers_write_traces_lose_and_repeat
                 )
                 assert driver.poll() is None, "the driver has ended by itself"
                 kills += started.kill_executors()
-            os.killpg(driver.pid, signal.SIGKILL)
-            driver.wait()
-            (location(s3_url) / LOCK).unlink(missing_ok=True)
+            kill(driver, s3_url)
     assert kills >= 4
     table = sweep(120).run(out=s3_url, runner=ProcessRunner(), **SILENT)
     expected = sweep(120).run(out=tmp_path / "here", runner=ProcessRunner(), **SILENT)

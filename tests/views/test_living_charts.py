@@ -3,6 +3,7 @@
 import pytest
 
 from tests.jupyter import WITHIN_S, Jupyter
+from tests.until import wait_until
 
 pytestmark = pytest.mark.browser
 SETUP = """
@@ -112,9 +113,13 @@ def test_a_selected_part_of_the_deliveries_is_shown_on_the_map_and_a_node_select
     notebook.run(PLAYER)
     wait(notebook, "document.querySelector('.wb-player')?.workbenchPlayer?.paints > 1")
     count = notebook.page.evaluate(f"() => {CHARTS}[0].sources[0]['marks 0'].data.x.length")
-    (x0, y0), (x1, y1) = (notebook.page.evaluate(POINT, [0, "marks 0", at]) for at in (count - 2, count - 1))
-    drag(notebook, (x0 - 5, y0 + 5), (x1 + 5, y1 - 5))
-    assert count - 1 in notebook.page.evaluate(SELECTED, 0)
+
+    def last_deliveries_are_selected():
+        (x0, y0), (x1, y1) = (notebook.page.evaluate(POINT, [0, "marks 0", at]) for at in (count - 2, count - 1))
+        drag(notebook, (x0 - 5, y0 + 5), (x1 + 5, y1 - 5))
+        return count - 1 in notebook.page.evaluate(SELECTED, 0)
+
+    wait_until(last_deliveries_are_selected, WITHIN_S, 0.5)  # the page may move during a drag
     player = "document.querySelector('.wb-player').workbenchPlayer"
     paths = f"{CHARTS}[0].sources[0]['marks 0'].data.paths"
     rows = f"{CHARTS}[0].sources[0]['marks 0'].selected.indices"
@@ -184,9 +189,13 @@ def test_a_zoom_gets_round_ticks_and_a_reset_those_of_the_picture(notebook):
     ticks = f"() => {CHARTS}[0].figures[0].left[0].ticker.type"
     assert notebook.page.evaluate(ticks) == "FixedTicker"
     notebook.page.get_by_label("Drag a rectangle to zoom in").click()
-    (x0, y0), (x1, y1) = (notebook.page.evaluate(POINT, [0, "marks 0", at]) for at in (0, 1))
-    drag(notebook, (x0, y0), (x1, y1 + 20))
-    wait(notebook, f"{CHARTS}[0].figures[0].left[0].ticker.type == 'BasicTicker'")
+
+    def zoom_has_round_ticks():
+        (x0, y0), (x1, y1) = (notebook.page.evaluate(POINT, [0, "marks 0", at]) for at in (0, 1))
+        drag(notebook, (x0, y0), (x1, y1 + 20))
+        return notebook.page.evaluate(ticks) == "BasicTicker"
+
+    wait_until(zoom_has_round_ticks, WITHIN_S, 0.5)
     notebook.page.get_by_label("Reset the zoom and clear the selection").click()
     wait(notebook, f"{CHARTS}[0].figures[0].left[0].ticker.type == 'FixedTicker'")
 
