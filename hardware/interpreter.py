@@ -20,9 +20,9 @@ PACKAGE = HERE / "virtual" / "node_modules" / "@micropython" / "micropython-weba
 def why_missing() -> str | None:
     """Return what is missing to run MicroPython here and how to install it, as a sentence, or None."""
     if shutil.which("node") is None:
-        return "node is missing, which runs MicroPython: apt-get install nodejs (18 or newer)"
+        return "Node.js (18 or newer), which runs MicroPython, is missing: apt-get install nodejs"
     if not PACKAGE.is_dir():
-        return "MicroPython for node is missing: npm ci --prefix hardware/virtual"
+        return "MicroPython for Node.js is missing: npm ci --prefix hardware/virtual"
     return None
 
 

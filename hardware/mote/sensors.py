@@ -70,5 +70,5 @@ def _ramp(start, step, stop):
 
 def _log(values):
     if not values:
-        raise ParameterError("a log has no values; it needs at least one")
+        raise ParameterError("a sensor of kind log has no values; it needs at least one")
     return lambda number: values[number % len(values)]

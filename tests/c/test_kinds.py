@@ -273,7 +273,7 @@ def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind
             assert first.allocated_B() > 0
             complaints.clear()
             for url in (process.url, process.line_url(False)):
-                with pytest.raises(LinkError, match="has another host, and this mote's line serves only one"):
+                with pytest.raises(LinkError, match="is in use by another host, and this mote's line serves only one"):
                     Mote(url).open()
             assert first.allocated_B() > 0 and not complaints
         with Mote(process.url) as next_host:  # A queued greeting would have given this mote to the second host.

@@ -57,7 +57,7 @@ def test_list_probes_ports_of_boards_and_those_that_are_named(plugged, bench, ma
     assert motes(bench, "list", "--probe", "/dev/nowhere") == 0
     printed = capsys.readouterr().out
     assert "MicroPython 1." in printed and "without a running program of the workbench" in printed
-    assert f"not probed; its vendor makes no boards that are known here: --probe {silent.port}" in printed
+    assert f"not probed, as no board of its USB vendor is known; to probe it: --probe {silent.port}" in printed
     assert "/dev/nowhere cannot be opened" in printed
 
 
@@ -209,7 +209,7 @@ def test_identical_boards_without_numbers_are_distinguished_by_their_chips(
     ("arguments", "sentence"),
     [
         (["name", "/dev/none"], "/dev/none is not a serial port of this machine; ports are /dev/ttyACM1, /dev/ttyACM2"),
-        (["name", "--node", "3"], "--node is for a single board, and 2 are chosen"),
+        (["name", "--node", "3"], "--node is for a single board, and 2 boards are chosen"),
         (["provision"], "bench.json is missing"),
         (["monitor", "--node", "3"], "bench.json is missing"),
         (["flash", "none.uf2"], "none.uf2: No such file"),

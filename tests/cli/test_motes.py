@@ -84,7 +84,7 @@ def test_monitor_prints_the_greeting_of_a_mote(capsys):
         with Mote(motes_rack.urls[0]):
             pass
     printed = capsys.readouterr().out
-    assert "board virtual, no radio of its own, began 0 times before" in printed
+    assert "board virtual, without a radio of its own, earlier starts: 0" in printed
 
 
 @needs_node
@@ -98,12 +98,12 @@ def test_monitor_continues_when_the_mote_is_lost_and_reports_its_return(capsys):
             printed.append(capsys.readouterr().out)
             return text in "".join(printed)
 
-        wait_until(lambda: has_printed("began 0 times before"))
+        wait_until(lambda: has_printed("earlier starts: 0"))
         motes_rack.kill(0)
         wait_until(lambda: has_printed("lost: "))
         time.sleep(1.2)  # The monitor pings the mote each second, and a lost mote does not end it.
         motes_rack.restart(0)
-        wait_until(lambda: has_printed("ready: board virtual, no radio of its own, began 1 times before"))
+        wait_until(lambda: has_printed("ready: board virtual, without a radio of its own, earlier starts: 1"))
         listener.join(PATIENCE_S)
 
 

@@ -228,10 +228,10 @@ def test_a_mote_of_another_version_is_refused_with_both_versions():
 @needs_node
 def test_a_second_host_is_refused_and_the_first_continues(three_motes):
     with running(motes.boards(three_motes.urls)) as run:
-        with pytest.raises(LinkError, match="belongs to another host, which was active within the last seconds"):
+        with pytest.raises(LinkError, match="is in use by another host, which was active within the last seconds"):
             Mote(three_motes.urls[RELAY]).open()
         wait_until(lambda: rows_of(run, "contested"))
-        with pytest.raises(LinkError, match="belongs to another host"):
+        with pytest.raises(LinkError, match="is in use by another host"):
             scenario().run(on=motes.boards(three_motes.urls))
         wait_for_deliveries_after(run, run.now_s * 1e6)
         assert not rows_of(run, "link_lost")
@@ -301,5 +301,7 @@ def test_an_impossible_command_is_refused_by_the_mote_in_one_sentence(three_mote
 
 
 def test_a_configuration_too_long_for_a_frame_is_refused_in_one_sentence():
-    with pytest.raises(LinkError, match=r"node 3's configuration takes \d+ bytes and the host link carries 2037"):
+    with pytest.raises(
+        LinkError, match=r"the configuration of node 3 has \d+ bytes; the host link carries at most 2037"
+    ):
         Mote("socket://127.0.0.1:1").configure(3, FLOODING, 1, keys=["x" * 3000])

@@ -89,7 +89,7 @@ def test_a_mote_that_answers_the_greeting_of_another_host_is_lost(fake):
     with Mote(fake.url, lambda *report: reports.append(report)) as mote:
         fake.ready(mote._session ^ 2)
         wait_until(lambda: reports)
-        assert reports[0] == ("lost", f"{fake.url} belongs to another host, which has greeted the mote")
+        assert reports[0] == ("lost", f"another host has connected to the mote at {fake.url}")
 
 
 def test_messages_of_a_mote_to_another_host_are_ignored(fake, impatient):

@@ -217,7 +217,7 @@ def test_boards_with_a_program_in_c_are_refused_with_a_sentence():
 
 def test_the_command_needs_boards_or_a_scenario(capsys):
     assert cli.main(["motes", "measure"]) == cli.BAD_INPUT
-    assert "the boards are missing: give --on or --bench; or give a scenario" in capsys.readouterr().err
+    assert "neither boards nor a scenario are given; give --on or --bench" in capsys.readouterr().err
 
 
 # On fakes of boards: the drivers of hardware/mote on MicroPython. No test here runs on hardware

@@ -336,7 +336,7 @@ def test_a_protocol_defined_outside_a_module_cannot_run_on_a_mote(monkeypatch):
 
     TypedNode.__module__ = "__main__"
     scenario = wb.Scenario(wb.topology.line(2), Typed(), duration_s=1)
-    with pytest.raises(LinkError, match="__main__ cannot be copied to a mote: .*; define the node in a module"):
+    with pytest.raises(LinkError, match="__main__ cannot be copied to a mote: .*; define the node class in a module"):
         scenario.run(on=motes.virtual())
 
 
@@ -439,7 +439,7 @@ def test_an_impossible_speed_is_refused_in_one_sentence(speed):
     ("on", "sentence"),
     [
         (motes.boards(["socket://127.0.0.1:9"]), "`urls` has 1 entries for 3 nodes; give one for each"),
-        (motes.boards({0: "a", 2: "b"}), "node 1 has no mote; give a URL for each of 3 nodes"),
+        (motes.boards({0: "a", 2: "b"}), "`urls` has no entry for node 1; give each of the 3 nodes a URL"),
     ],
 )
 def test_every_node_needs_a_mote(on, sentence):

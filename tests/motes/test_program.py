@@ -465,7 +465,10 @@ def test_keys_and_filters_of_the_scenario_are_known_to_the_node(bench):
         ({"settings": {"max_events": 9}}, "the mote failed: AttributeError"),
         ({"sensor": {"key": 51, "kind": "moon", "every_ms": 10}}, "a sensor's kind is 'moon'; it must be"),
         ({"sensor": {"key": 51, "kind": "constant", "value": 1, "every_ms": 0}}, "a sensor's every_ms is 0"),
-        ({"sensor": {"key": 51, "kind": "log", "values": [], "every_ms": 9}}, "a log has no values"),
+        (
+            {"sensor": {"key": 51, "kind": "log", "values": [], "every_ms": 9}},
+            "a sensor of kind log has no values; it needs",
+        ),
         ({"sensor": {"key": 51, "kind": "ramp", "start": 1, "step": 0, "stop": 5, "every_ms": 9}}, "a ramp from 1"),
         ({"sensor": {"key": 51, "kind": "ramp", "start": 1, "step": -1, "stop": 5, "every_ms": 9}}, "a ramp from 1"),
         ({"sensor": {"key": 51, "kind": "constant"}}, "the mote failed: KeyError('every_ms')"),

@@ -123,7 +123,7 @@ def show_ports(options: argparse.Namespace) -> int:
         if is_probed and not options.no_probe:
             print(f"{'':30} {answers.probe(device.port).text}", flush=True)
         elif not options.no_probe and device.vid is not None:
-            print(f"{'':30} not probed; its vendor makes no boards that are known here: --probe {device.port}")
+            print(f"{'':30} not probed, as no board of its USB vendor is known; to probe it: --probe {device.port}")
     for drive in drives.find_drives():
         print(f"{drive.folder!s:30} bootloader drive of {drive.model} ({drive.board_id}): workbench motes flash FILE")
     for note in (*match.problems.values(), *match.notes):
@@ -189,10 +189,12 @@ def name_boards(options: argparse.Namespace) -> int:
     else:
         named = set(match_boards(bench.boards, devices).devices.values())
         chosen = [device for device in distinct_devices if device.is_known_vendor and device not in named]
-    if options.node is not None and len(chosen) != 1:
-        raise LinkError(f"--node is for a single board, and {len(chosen)} are chosen; give the port of the board")
     if not chosen:
         raise LinkError("no board without a node is connected; `workbench motes list` shows the ports")
+    if options.node is not None and len(chosen) != 1:
+        raise LinkError(
+            f"--node is for a single board, and {len(chosen)} boards are chosen; give the port of one board"
+        )
     exit_code = 0
     for device in chosen:
         twins = [other for other in distinct_devices if other.identity == device.identity]
@@ -218,7 +220,7 @@ def name_boards(options: argparse.Namespace) -> int:
         if chip_id is None and (not device.serial_number or len(twins) > 1):
             print(
                 f"workbench motes name: node {node} is recognized by its USB socket alone, because its board has no "
-                "serial number of its own and its chip was not read; do not exchange such boards",
+                "serial number of its own and its chip id was not read; keep such boards in their sockets",
                 file=sys.stderr,
             )
     return exit_code
@@ -298,12 +300,18 @@ def flash_board(options: argparse.Namespace) -> int:
     report = _make_reporter(None)
     if firmware.is_uf2:
         if options.port:
-            raise LinkError(f"{firmware.name} is copied onto a bootloader drive and not through a port; use --drive")
+            raise LinkError(
+                f"{firmware.name} is a UF2 file, which is copied onto a bootloader drive; give --drive "
+                "instead of --port"
+            )
         folder = flash.flash_drive(firmware, options.drive, report, progress, options.wait)
         print(f"copied {firmware.name} onto {folder}; the board restarts with it")
     else:
         if options.drive:
-            raise LinkError(f"{firmware.name} is written through a serial port and not onto a drive; use --port")
+            raise LinkError(
+                f"{firmware.name} is for an ESP32, which is flashed through a serial port; give --port "
+                "instead of --drive"
+            )
         if bench is not None:
             find_port = ports.make_finder(bench, options.node)
         elif options.port:

@@ -146,7 +146,9 @@ def run_on_motes(options: argparse.Namespace) -> int:
     scenario = cli.read_scenario(options.scenario)
     boards = _choose_boards(options)
     if boards is not None and (options.lockstep or options.speed != 1.0 or options.kind != motes.MICROPYTHON):
-        raise LinkError("--speed, --lockstep and --kind apply to virtual motes only; leave them out with --on")
+        raise LinkError(
+            "--speed, --lockstep and --kind apply to virtual motes only; leave them out with --on and --bench"
+        )
     chosen_motes = boards or motes.virtual(options.speed, options.lockstep, options.kind)
     try:
         run = chosen_motes.play(scenario, _make_progress_printer(scenario.duration_s) if sys.stderr.isatty() else None)
@@ -201,7 +203,8 @@ def measure_links(options: argparse.Namespace) -> int:
         raise LinkError("--speed applies to virtual motes only; leave it out with --on and --bench")
     if boards is None and options.scenario is None:
         raise LinkError(
-            "the boards are missing: give --on or --bench; or give a scenario, whose network virtual motes measure"
+            "neither boards nor a scenario are given; give --on or --bench to measure boards, or a scenario to measure "
+            "virtual motes in its network"
         )
     scenario = None if options.scenario is None else cli.read_scenario(options.scenario)
     chosen_motes = boards or motes.virtual(options.speed)
@@ -278,7 +281,7 @@ def monitor_mote(options: argparse.Namespace) -> int:
 
 def _describe_greeting(greeting: Any) -> str:
     boot, has_radio, board = greeting
-    return f"board {board}, {'a' if has_radio else 'no'} radio of its own, began {boot} times before"
+    return f"board {board}, {'with' if has_radio else 'without'} a radio of its own, earlier starts: {boot}"
 
 
 def write_files(options: argparse.Namespace) -> int:

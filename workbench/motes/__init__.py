@@ -416,11 +416,14 @@ class Boards(Motes):
         if isinstance(self.urls, dict):
             nodes_without_url = [node for node in nodes if node not in self.urls]
             if nodes_without_url:
-                raise LinkError(f"node {nodes_without_url[0]} has no mote; give a URL for each of {len(nodes)} nodes")
+                raise LinkError(
+                    f"`urls` has no entry for node {nodes_without_url[0]}; give each of the {len(nodes)} nodes a "
+                    'URL, or "simulated"'
+                )
             self.kinds = {node: SIMULATED for node in nodes if self.urls[node] == SIMULATED}
             return {node: self.urls[node] for node in nodes if node not in self.kinds}
         if len(self.urls) != len(nodes):
-            raise LinkError(f"`urls` has {len(self.urls)} entries for {len(nodes)} nodes; give one for each")
+            raise LinkError(f"`urls` has {len(self.urls)} entries for {len(nodes)} nodes; give one URL for each node")
         return dict(zip(nodes, self.urls, strict=True))
 
     def _network_to_measure(self, topology: nx.DiGraph | None) -> nx.DiGraph | list[int]:

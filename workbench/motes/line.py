@@ -284,7 +284,7 @@ class MoteLine:
             elif self._loss is not None:
                 self._reconnect(greeting)
         elif self.greeting is not None and session:
-            self._lose(LinkError(f"{self.url} belongs to another host, which has greeted the mote"))
+            self._lose(LinkError(f"another host has connected to the mote at {self.url}"))
         elif self.greeting is not None:
             # The mote restarted while the line stayed: greet it, and its answer arrives here.
             self._lose(LinkError(f"{self.url}: the mote restarted"))
@@ -293,10 +293,13 @@ class MoteLine:
     def _refusal_error(self, fields: tuple[Any, ...]) -> LinkError:
         _, version, _, reason = fields
         if reason == messages.BUSY:
-            return LinkError(f"{self.url} belongs to another host, which was active within the last seconds")
+            return LinkError(
+                f"{self.url} is in use by another host, which was active within the last seconds; end its connection "
+                "first"
+            )
         if reason == LINE_IN_USE:
             return LinkError(
-                f"{self.url} has another host, and this mote's line serves only one; end that connection first"
+                f"{self.url} is in use by another host, and this mote's line serves only one; end that connection first"
             )
         return LinkError(
             f"{self.url} uses version {version} of the host link, this workbench {messages.VERSION}; "

@@ -169,7 +169,7 @@ def configuration(address: int, protocol: dict[str, Any], key: int, **more: Any)
     text = json.dumps({"address": address, **protocol, "key": key, **more}, separators=(",", ":")).encode()
     if len(text) > _MOST_B:
         raise LinkError(
-            f"node {address}'s configuration takes {len(text)} bytes and the host link carries "
-            f"{_MOST_B}; use fewer filters or keys of your own"
+            f"the configuration of node {address} has {len(text)} bytes; the host link carries at most {_MOST_B}, so "
+            "use fewer filters or attribute keys of your own"
         )
     return text

@@ -206,7 +206,7 @@ def _listen(port: int) -> socket.socket:
             listening_socket.close()
             if time.monotonic() > until_s:
                 raise LinkError(
-                    f"port {port} of a mote is in use by another program; start the motes anew: {error}"
+                    f"port {port} of a virtual mote cannot be opened ({error}); start the motes anew"
                 ) from None
             time.sleep(0.05)
 

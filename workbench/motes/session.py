@@ -55,8 +55,8 @@ class MoteSession:
             _check_radios(greetings)
             if self.has_radios and self._learns and len(self.motes) < len(self.scenario.topology):
                 raise LinkError(
-                    'link_quality is "learned", which boards with radios and simulated nodes cannot do together; use '
-                    "another link_quality, or a board for each node"
+                    'link_quality is "learned", which is not possible if some nodes are boards with radios and others '
+                    "are simulated; use another link_quality, or a board for each node"
                 )
         except BaseException:
             self.close()

@@ -65,7 +65,7 @@ def test_identical_boards_are_recognized_by_their_socket_with_a_note(tmp_path, t
     renumbered = [device(twins[1], device="/dev/ttyUSB0"), device(twins[0], device="/dev/ttyUSB7")]
     match = match_boards(bench.boards, renumbered)
     assert ports(match) == {0: "/dev/ttyUSB7", 1: "/dev/ttyUSB0"}
-    assert len(match.notes) == 2 and "do not exchange such boards" in match.notes[0]
+    assert len(match.notes) == 2 and "keep such boards in their sockets" in match.notes[0]
 
 
 @pytest.mark.parametrize("twins", [(CH340, CH340_TWIN), (CP210X, CP210X_TWIN)], ids=["no number", "same number"])
@@ -91,7 +91,7 @@ def test_board_whose_chip_does_not_answer_is_not_guessed_from_its_socket(tmp_pat
         bench.boards, [device(CH340), device(CH340_TWIN)], lambda device: {"/dev/ttyUSB3": "bb"}.get(device.port)
     )
     assert ports(match) == {1: "/dev/ttyUSB3"}
-    assert match.problems == {0: "node 0: no connected board has its chip, aa; no answer from /dev/ttyUSB2"}
+    assert match.problems == {0: "node 0: no connected board has the chip id aa; no chip id was read at /dev/ttyUSB2"}
 
 
 def test_chip_is_read_only_where_serial_numbers_do_not_suffice(tmp_path):
@@ -106,13 +106,13 @@ def test_only_ports_of_boards_and_their_bridges_are_probed():
 
 def test_assignment_is_refused_for_a_node_or_a_board_that_has_one(tmp_path):
     bench = bench_of(tmp_path, PICO)
-    with pytest.raises(LinkError, match="node 0 is another board already; choose a free number"):
+    with pytest.raises(LinkError, match="node 0 is assigned to another board already; choose a free number"):
         bench.assign(device(PICO_TWIN), 0, {"board": "pico-udp"}, None)
     with pytest.raises(LinkError, match="the board is node 0 of .* already"):
         bench.assign(device(PICO, location="9-9"), 5, {"board": "pico-udp"}, None)
     assert bench.assign(device(PICO_TWIN), None, {"board": "pico-udp"}, None) == 1
     assert bench.entry(1)["usb"]["serial_number"] == PICO_TWIN[3]
-    with pytest.raises(LinkError, match="node 7 is missing; the file has 0, 1"):
+    with pytest.raises(LinkError, match="has no board for node 7, only for: 0, 1"):
         bench.entry(7)
 
 
@@ -137,10 +137,10 @@ def test_wifi_key_in_the_file_is_refused_without_being_shown(tmp_path):
         ("[]", "version is None"),
         ('{"version": 2}', "version is 2; this workbench reads version 1"),
         ('{"version": 1, "boards": {}}', "must be a list"),
-        ('{"version": 1, "boards": [{}]}', "no object usb"),
-        ('{"version": 1, "boards": [{"usb": {"vid": "xyz"}}]}', "usb.vid is 'xyz'"),
+        ('{"version": 1, "boards": [{}]}', 'has no object "usb"'),
+        ('{"version": 1, "boards": [{"usb": {"vid": "xyz"}}]}', "usb.vid of node None is 'xyz'"),
         ('{"version": 1, "boards": [{"usb": {}, "node": -1}]}', "node is -1"),
-        ('{"version": 1, "boards": [{"usb": {}, "node": 1}]}', "node 1 has no settings with the key board"),
+        ('{"version": 1, "boards": [{"usb": {}, "node": 1}]}', 'the settings of node 1 must be an object with "board"'),
     ],
 )
 def test_invalid_file_ends_in_a_sentence(tmp_path, content, sentence):

@@ -227,7 +227,7 @@ def test_uf2_for_a_chip_that_is_not_known_is_refused(drive):
     with pytest.raises(LinkError, match="family ADA52840 is for another chip"):
         uf2_chip(make_uf2(family=0xADA52840), "nrf.uf2")
     (drive / "INFO_UF2.TXT").write_text(INFO_RP2350.replace("Board-ID: RP2350", "Board-ID: OTHER"))
-    with pytest.raises(LinkError, match=r"the bootloader of Raspberry Pi RP2350 \(OTHER\) is not known"):
+    with pytest.raises(LinkError, match=r"the chip of Raspberry Pi RP2350 \(OTHER\) is not known"):
         copy_uf2(make_uf2(), "pico.uf2", find_drives([drive])[0])
 
 

@@ -168,8 +168,8 @@ def test_reset_button_reaches_the_prompt_of_a_program_that_disables_ctrl_c(make_
 @pytest.mark.parametrize(
     ("interpreter", "board", "sentence"),
     [
-        (ESP32, "pico-udp", "pico-udp needs a Pico W or Pico 2 W; check the port, or choose esp32-espnow"),
-        (PICO, "esp32-udp", "esp32-udp needs an ESP32; check the port, or choose serial-radio"),
+        (ESP32, "pico-udp", "pico-udp needs a Pico W or Pico 2 W; check the port, or choose the driver esp32-espnow"),
+        (PICO, "esp32-udp", "esp32-udp needs an ESP32; check the port, or choose the driver serial-radio"),
         (PICO, "pico-udp", "has no module network, which pico-udp needs"),
         (ESP32._replace(modules=("network", "json")), "esp32-espnow", "has no module espnow"),
         (PICO._replace(modules=("machine",)), "serial-radio", "has no module json, which serial-radio needs"),

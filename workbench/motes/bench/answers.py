@@ -45,14 +45,16 @@ def probe(url: str) -> PortAnswer:
     else:
         line.post(messages.GOODBYE)
         line._hang_up()
-        radio = "a" if greeting.has_radio else "no"
+        radio = "with" if greeting.has_radio else "without"
         return PortAnswer(
             PROGRAM,
-            f"the workbench's program, version {messages.VERSION} of the host link, board {greeting.board}, {radio} "
-            f"radio of its own, began {greeting.boot} times before",
+            f"the workbench's program, version {messages.VERSION} of the host link, board {greeting.board}, {radio} a "
+            f"radio of its own, earlier starts: {greeting.boot}",
         )
     if sentence := repl.missing():
-        return PortAnswer(NOTHING, f"no program of the workbench; MicroPython is not detected: {sentence}")
+        return PortAnswer(
+            NOTHING, f"the workbench's program does not answer; MicroPython cannot be detected: {sentence}"
+        )
     try:
         with repl.Repl(url) as prompt:
             try:

@@ -43,7 +43,9 @@ class Bench:
             if entry["node"] == node:
                 return entry
         nodes = ", ".join(str(entry["node"]) for entry in self.boards) or "none yet"
-        raise LinkError(f"{self.path}: node {node} is missing; the file has {nodes}; add it by `workbench motes name`")
+        raise LinkError(
+            f"{self.path} has no board for node {node}, only for: {nodes}; add one by `workbench motes name`"
+        )
 
     def assign(
         self,
@@ -73,7 +75,7 @@ class Bench:
         if node is None:
             node = next(number for number in range(len(taken) + 1) if number not in taken)
         elif node in taken:
-            raise LinkError(f"{self.path}: node {node} is another board already; choose a free number")
+            raise LinkError(f"{self.path}: node {node} is assigned to another board already; choose a free number")
         entry = {"node": node, "usb": usb, "settings": dict(settings)}
         if chip_id:
             entry["chip_id"] = chip_id
@@ -126,7 +128,10 @@ def _check_entry(entry: dict[str, Any], place: str) -> dict[str, Any]:
         raise LinkError(f"{place}: node is {node!r}; it must be an integer from 0 to {_MOST_NODE}")
     settings = entry.get("settings")
     if not isinstance(settings, dict) or not isinstance(settings.get("board"), str):
-        raise LinkError(f"{place}: node {node} has no settings with the key board, such as pico-udp")
+        raise LinkError(
+            f'{place}: the settings of node {node} must be an object with "board", the name of a driver '
+            'such as "pico-udp"'
+        )
     if isinstance(settings.get("wifi"), dict) and "key" in settings["wifi"]:
         raise LinkError(
             f"{place}: node {node} has a Wi-Fi key, which must not be in this file; remove it, and set the environment "
@@ -134,9 +139,9 @@ def _check_entry(entry: dict[str, Any], place: str) -> dict[str, Any]:
         )
     for name in ("firmware", "program"):
         if not isinstance(entry.get(name, {}), dict):
-            raise LinkError(f"{place}: node {node}: {name} must be an object")
+            raise LinkError(f"{place}: {name} of node {node} is {entry[name]!r:.60}; it must be an object")
     if not isinstance(entry.get("chip_id", ""), str):
-        raise LinkError(f"{place}: node {node}: chip_id must be a text")
+        raise LinkError(f"{place}: chip_id of node {node} is {entry['chip_id']!r:.60}; it must be a text")
     return entry
 
 
@@ -147,16 +152,22 @@ def _parse_usb(entry: Any, place: str) -> dict[str, Any]:
     error.
     """
     if not isinstance(entry, dict) or not isinstance(entry.get("usb"), dict):
-        raise LinkError(f"{place}: an entry of boards has no object usb; `workbench motes name` writes it")
+        raise LinkError(
+            f'{place}: an entry of the list "boards" has no object "usb"; `workbench motes name` writes such entries'
+        )
     usb = dict(entry["usb"])
     for name in ("vid", "pid"):
         try:
             usb[name] = None if usb.get(name) is None else int(usb[name], 16)
         except (TypeError, ValueError):
-            raise LinkError(f"{place}: usb.{name} is {usb[name]!r}; it must be four hexadecimal digits") from None
+            raise LinkError(
+                f"{place}: usb.{name} of node {entry.get('node')} is {usb[name]!r}; it must be four hexadecimal digits"
+            ) from None
     for name in _TEXTS:
         if not isinstance(usb.setdefault(name, None), str | None):
-            raise LinkError(f"{place}: usb.{name} is {usb[name]!r}; it must be a text or null")
+            raise LinkError(
+                f"{place}: usb.{name} of node {entry.get('node')} is {usb[name]!r}; it must be a text or null"
+            )
     return entry | {"usb": usb}
 
 

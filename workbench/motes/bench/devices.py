@@ -172,9 +172,9 @@ def _match_by_chip_or_socket(
             if entry["chip_id"] in devices_by_chip:
                 match.devices[entry["node"]] = devices_by_chip[entry["chip_id"]]
             else:
-                ending = f"; no answer from {', '.join(silent_ports)}" if silent_ports else ""
+                ending = f"; no chip id was read at {', '.join(silent_ports)}" if silent_ports else ""
                 match.problems[entry["node"]] = (
-                    f"node {entry['node']}: no connected board has its chip, {entry['chip_id']}{ending}"
+                    f"node {entry['node']}: no connected board has the chip id {entry['chip_id']}{ending}"
                 )
         return
     for entry in group:
@@ -183,15 +183,15 @@ def _match_by_chip_or_socket(
         if device is None:
             ports = ", ".join(candidate.port for candidate in candidates)
             match.problems[entry["node"]] = (
-                f"node {entry['node']}: {len(candidates)} board(s) that no serial number distinguishes are at {ports}, "
-                f"and none is plugged into USB socket {location or 'unknown'}; plug the board into that socket, or "
-                "remove it from the bench file and run `workbench motes name` again"
+                f"node {entry['node']}: its board has no serial number of its own, and no board of its kind (found at "
+                f"{ports}) is in its USB socket, {location or 'unknown'}; plug the board into that socket, or remove "
+                "its entry from the bench file and run `workbench motes name` again"
             )
         else:
             match.devices[entry["node"]] = device
             match.notes.append(
                 f"node {entry['node']} is recognized by its USB socket, {location}, because its board has no serial "
-                "number of its own; do not exchange such boards"
+                "number of its own; keep such boards in their sockets"
             )
 
 

@@ -116,9 +116,14 @@ def copy_uf2(data: bytes, name: str, drive: Drive, progress: Callable[[int, int]
     """
     chip = uf2_chip(data, name)
     if drive.chip is None:
-        raise LinkError(f"{drive.folder}: the bootloader of {drive.model} ({drive.board_id}) is not known")
+        raise LinkError(
+            f"{drive.folder}: the chip of {drive.model} ({drive.board_id}) is not known; it must be RP2040 or RP2350"
+        )
     if chip != drive.chip:
-        raise LinkError(f"{name} is for {chip}, and the board at {drive.folder} has {drive.chip} ({drive.model})")
+        raise LinkError(
+            f"{name} is for {chip}, and the board at {drive.folder} has {drive.chip} ({drive.model}); choose a file "
+            f"for {drive.chip}"
+        )
     written_B = 0
     try:
         with open(drive.folder / "firmware.uf2", "wb", buffering=0) as file:

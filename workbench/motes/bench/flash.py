@@ -172,7 +172,10 @@ def _write_image(url: str, firmware: Firmware, progress: Progress | None, connec
         loader = detect_chip(url, _ROM_BAUD, connect)
         is_connected = True
         if chip != loader.CHIP_NAME:
-            raise LinkError(f"{url}: {firmware.name} is for {chip}, and the board has {loader.CHIP_NAME}")
+            raise LinkError(
+                f"{url}: {firmware.name} is for {chip}, and the board has {loader.CHIP_NAME}; choose a file for this "
+                "chip"
+            )
         loader = run_stub(loader)
         if baud != _ROM_BAUD:
             loader.change_baud(baud)

@@ -136,8 +136,8 @@ def check_interpreter(url: str, interpreter: Interpreter, board: str, files: Seq
     platform, modules, name = _NEEDS.get(board, (None, (), "this board"))
     if platform is not None and interpreter.platform != platform:
         raise LinkError(
-            f"{url}: the board has {interpreter}, and {board} needs {name}; check the port, or choose "
-            f"{suggest_board(interpreter)}"
+            f"{url}: the board runs {interpreter}, and the driver {board} needs {name}; check the port, or choose the "
+            f"driver {suggest_board(interpreter)}"
         )
     missing_modules = [module for module in (*modules, *_ALWAYS_NEEDED) if module not in interpreter.modules]
     if missing_modules:
@@ -280,8 +280,8 @@ def provision(
             interpreter = prompt.describe()
             if chip_id is not None and interpreter.chip_id not in (None, chip_id):
                 raise LinkError(
-                    f"{url}: the board's chip is {interpreter.chip_id}, and the bench file has {chip_id}; connect "
-                    "that board, or name this one: workbench motes name"
+                    f"{url}: the board has the chip id {interpreter.chip_id}, and its entry in the bench file has "
+                    f"{chip_id}; connect the board of that entry, or name this one by `workbench motes name`"
                 )
             check_interpreter(url, interpreter, board, files)
             copied = copy_files(prompt, files, progress, interpreter)
