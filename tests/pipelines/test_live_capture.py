@@ -127,16 +127,16 @@ def test_a_capture_without_the_requested_bytes_has_no_pieces(tmp_path):
 
 
 @pytest.mark.parametrize(("changes", "why"), [
-    ({"value": float("nan")}, "no number"),
-    ({"value": "21"}, "no number"),
-    ({"value": 10**400}, "no number"),
-    ({"time_s": -1.0}, "no time"),
-    ({"time_s": float("inf")}, "no time"),
-    ({"node": 1.5}, "no whole number"),
-    ({"node": True}, "no whole number"),
-    ({"key": ""}, "no text"),
-    ({"region": "A" * 1001}, "no text"),
-    ({"region": "house/\udcff"}, "no text"),
+    ({"value": float("nan")}, "value is not a finite number"),
+    ({"value": "21"}, "value is not a finite number"),
+    ({"value": 10**400}, "value is not a finite number"),
+    ({"time_s": -1.0}, "invalid time"),
+    ({"time_s": float("inf")}, "invalid time"),
+    ({"node": 1.5}, "node, sink or sequence is not an integer"),
+    ({"node": True}, "node, sink or sequence is not an integer"),
+    ({"key": ""}, "key or region is not a valid text"),
+    ({"region": "A" * 1001}, "key or region is not a valid text"),
+    ({"region": "house/\udcff"}, "key or region is not a valid text"),
 ])  # fmt: skip
 def test_invalid_readings_are_counted_with_their_reason(tmp_path, changes, why):
     writer = Capture(tmp_path)

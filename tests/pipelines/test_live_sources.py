@@ -66,7 +66,7 @@ def test_a_subscription_on_the_network_is_captured_until_it_ends(tmp_path):
         ["house/kitchen", "temp", 21.5, 1],
         ["house/kitchen", "temp", 22.5, 2],
     ]
-    assert running_stream.refused == {"no number": 1}
+    assert running_stream.refused == {"value is not a finite number": 1}
     assert table["node"].nunique() == 2
 
 

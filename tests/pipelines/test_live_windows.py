@@ -216,7 +216,7 @@ def test_late_readings_are_counted_in_the_window_of_their_arrival(tmp_path):
 
 def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
     follow(whole, out=tmp_path, **WINDOWS).wait()
-    with pytest.raises(DataError, match="has windows with other settings, of another capture"):
+    with pytest.raises(DataError, match="has windows of another capture, with other settings"):
         follow(whole, out=tmp_path, every_s=4)
     with pytest.raises(DataError, match="has no capture"):
         follow(tmp_path / "nowhere")
@@ -304,5 +304,7 @@ def test_a_follower_refuses_a_capture_that_has_lost_readings_since(tmp_path):
     live.stop()
     writer.close()
     os.truncate(capture.segments(tmp_path)[0].path, 500)  # as after a power failure
-    with pytest.raises(DataError, match=r"has the readings up to byte [\d,]+ of the capture, which has 500 bytes; use"):
+    with pytest.raises(
+        DataError, match=r"has windows of the first [\d,]+ bytes of the capture, which now has only 500 bytes; use"
+    ):
         follow(tmp_path, every_s=2, late_s=1)

@@ -27,7 +27,7 @@ PROGRAM = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
 TIMEOUT_S = 3.0
 PACE_S = 0.05  # minimum duration of a point, so that points are left on a fast machine too when workers and drivers die
 ERRORS = {
-    "poisoned": "the point ended its process twice (exit status 3)",
+    "poisoned": "the process that ran this point ended twice (exit status 3)",
     "endless": f"the point did not end within {TIMEOUT_S:g} s and was stopped",
 }
 

@@ -70,7 +70,7 @@ def test_a_sweep_by_connect_gives_the_same_rows_as_this_process(server):
     runner = SparkRunner(server)
     rows = {row.number: row for some in runner.run(plan, [*range(8), 10], lambda _: None) for row in some}
     local_rows = [row for rows in LocalRunner().run(plan, range(8), lambda _: None) for row in rows]
-    assert rows.pop(10).error == "the point ended its process twice (exit status 3)"
+    assert rows.pop(10).error == "the process that ran this point ended twice (exit status 3)"
     assert {number: repr(row.metrics) for number, row in rows.items()} == {
         row.number: repr(row.metrics) for row in local_rows
     }

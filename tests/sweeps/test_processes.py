@@ -78,7 +78,7 @@ def test_a_point_that_ends_its_process_becomes_a_row_and_affects_no_other_point(
     rows, expected = run(plan, ProcessRunner(2), numbers), run(plan, LocalRunner(), range(6))
     bad = rows.pop(7)
     assert same(rows, expected)
-    assert bad.error == f"the point ended its process twice ({how})"
+    assert bad.error == f"the process that ran this point ended twice ({how})"
     assert bad.scenario == plan.scenario_of(7).hash
     assert bad.metrics == {}
 
@@ -129,7 +129,7 @@ def test_a_point_that_ignores_its_time_limit_is_killed_and_becomes_a_row(functio
 def test_a_process_killed_from_outside_before_its_limit_did_not_time_out():
     plan = sweep_of(kills_itself, seeds=range(2)).plan
     rows = run(plan, ProcessRunner(1, timeout_s=60), [0, 1])
-    assert {row.error for row in rows.values()} == {"the point ended its process twice (signal SIGKILL)"}
+    assert {row.error for row in rows.values()} == {"the process that ran this point ended twice (signal SIGKILL)"}
 
 
 def kills_itself(attributes):

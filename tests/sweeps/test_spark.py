@@ -134,7 +134,10 @@ def explode(attributes):
 def test_a_failure_on_a_worker_is_reported_as_in_this_process():
     wb.register_filter("explode", explode)
     over = {"protocol.filters": {"none": (), "bad": (wb.Filter("explode"),)}, "seed": [1, 2]}
-    warning = "2 of 4 points failed: protocol.filters=bad, seed=1: filter explode failed with ZeroDivisionError"
+    warning = (
+        "2 of 4 points failed; the first failure is protocol.filters=bad, seed=1: filter explode failed with "
+        "ZeroDivisionError"
+    )
     assert_same_here_and_on_spark(scenario(), over, warning)
 
 

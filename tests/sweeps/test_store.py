@@ -297,7 +297,9 @@ def test_a_driver_that_lost_the_folder_writes_no_more_and_reports_the_stored_poi
     with pytest.raises(wb.DataError, match="this process has lost its lock") as error:
         sweep.run(out=memory_url, runner=Slow(), progress=False)
     (note,) = error.value.__notes__
-    assert note.startswith(f"sweep stopped after 2 of 5 points, and {memory_url} could not be tidied; run it again")
+    assert note.startswith(
+        f"sweep stopped after 2 of 5 points, and its store in {memory_url} could not be closed; run it again"
+    )
     assert taken.exists()
     taken.unlink()
     assert ran(sweep, memory_url)[0] == [2, 3, 4]
@@ -312,7 +314,7 @@ def test_a_folder_that_cannot_be_closed_is_a_note_of_the_error_that_ended_the_sw
         later.setattr(files, "write", full)
         with pytest.raises(wb.WorkbenchError, match="the cluster is gone") as error:
             sweep.run(out=tmp_path, runner=Counting(3, wb.WorkbenchError("the cluster is gone")), progress=False)
-    assert "could not be tidied (" in error.value.__notes__[0] and "No space left" in error.value.__notes__[0]
+    assert "could not be closed (" in error.value.__notes__[0] and "No space left" in error.value.__notes__[0]
     assert not (tmp_path / LOCK).exists()
     assert ran(sweep, tmp_path)[0] == [3, 4]  # the journal has the other rows
 
@@ -386,7 +388,7 @@ def test_a_folder_of_an_older_layout_is_refused_with_a_sentence(tmp_path):
     old = pa.table({"point": ["0123456789abcdef"], "seed": [1], "delivery_ratio": [1.0]})
     pq.write_table(old.replace_schema_metadata({"workbench.metrics": '["delivery_ratio"]'}), tmp_path / "0123.parquet")
     with pytest.raises(
-        wb.DataError, match=r"0123.parquet has results of an older layout, which does not identify the code"
+        wb.DataError, match=r"0123.parquet has results in an older layout, which does not record the code"
     ):
         wb.Sweep(scenario(), {"seed": [1]}).run(out=tmp_path, **SILENT)
 
@@ -485,7 +487,7 @@ def test_a_point_that_cannot_be_built_is_stored_with_its_reason(tmp_path):
     over = {"workload": {"here": scenario().workload, "nowhere": [wb.publish(at=77, what="TEMP IS 1")]}, "seed": [1]}
     design = grid(over)
     sweep = wb.Sweep(scenario(), _Unprobed(design))
-    with pytest.warns(UserWarning, match="1 of 2 points failed: workload=nowhere, seed=1: .*77"):
+    with pytest.warns(UserWarning, match="1 of 2 points failed; the first failure is workload=nowhere, seed=1: .*77"):
         table = sweep.run(out=tmp_path, **SILENT)
     with pytest.warns(UserWarning, match="1 of 2 points failed"):
         numbers, again = ran(sweep, tmp_path)

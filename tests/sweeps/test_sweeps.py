@@ -273,7 +273,7 @@ def test_a_failed_point_is_reported_and_the_others_are_stored(tmp_path):
     over = {"protocol.filters": {"none": (), "explode": (wb.Filter("explode"),)}, "seed": [1, 2]}
     sweep = wb.Sweep(scenario(protocol=wb.Diffusion()), over)
     with pytest.warns(
-        UserWarning, match="2 of 4 points failed: protocol.filters=explode, seed=1: filter explode"
+        UserWarning, match="2 of 4 points failed; the first failure is protocol.filters=explode, seed=1: filter explode"
     ) as warnings:
         table = sweep.run(out=tmp_path, **SILENT)
     assert warnings[0].filename == __file__, "the warning names the line that ran the sweep"
@@ -299,7 +299,7 @@ def test_a_sweep_of_which_every_point_fails_is_an_error():
     wb.register_filter("explode", explode)
     sweep = wb.Sweep(scenario(protocol=wb.Diffusion(filters=(wb.Filter("explode"),))), {"seed": [1, 2]})
     with pytest.raises(
-        wb.WorkbenchError, match="every point of the sweep failed, the first with seed=1: filter explode"
+        wb.WorkbenchError, match="every point of the sweep failed; the first failure is seed=1: filter explode"
     ):
         sweep.run(**SILENT)
 
@@ -732,7 +732,7 @@ def test_a_chart_of_lines_names_parameters_metrics_and_runs():
         "one run each",
     ):
         assert text in svg
-    with pytest.warns(DeprecationWarning, match="SweepTable: drawing is now plot"):
+    with pytest.warns(DeprecationWarning, match="SweepTable: drawing is now called plot"):
         assert table.drawing("radio.loss", "transmissions", by="protocol").to_svg() == svg
 
 

@@ -112,7 +112,7 @@ class PointProcess:
         except WorkbenchError:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-            return End("its server ended too", False, None)
+            return End("the end of the server that had started it", False, None)
         if os.WIFSIGNALED(status):
             is_late = os.WTERMSIG(status) == signal.SIGALRM or (is_late and os.WTERMSIG(status) == signal.SIGKILL)
         return End(_describe_status(status), is_late, None if number == _NO_POINT else number)

@@ -106,7 +106,10 @@ def check_limit(name: str, value: float | None, unit: str, below: float = float(
     The message contains ``name`` and ``unit``.
     """
     if value is not None and not (isinstance(value, (int, float)) and 0 < value < below):
-        raise ScenarioError(f"the argument `{name}` is {value!r:.80}; it must be a number of {unit} above 0, or None")
+        limit_text = f" and below {below:g}" if below < float("inf") else ""
+        raise ScenarioError(
+            f"the argument `{name}` is {value!r:.80}; it must be a number of {unit} above 0{limit_text}, or None"
+        )
 
 
 def pack(plan: Plan) -> bytes:
@@ -117,7 +120,9 @@ def pack(plan: Plan) -> bytes:
         raise
     except Exception as error:
         code_names = {name for protocol in plan.protocols for name in user_code.of(protocol)}
-        unpicklable_text = ", ".join(sorted(code_names | ({"the measure"} if plan.measure else set()))) or "it"
+        unpicklable_text = (
+            ", ".join(sorted(code_names | ({"the measure function"} if plan.measure else set()))) or "its code"
+        )
         raise WorkbenchError(
             f"the sweep cannot be sent to other processes: {unpicklable_text} cannot be pickled ({error}); create "
             "files, locks and similar objects inside the functions that use them, or use runner=LocalRunner()"
@@ -236,7 +241,7 @@ class ProcessGroup:
         self._ends_in_a_row += 1
         if self._ends_in_a_row > _ENDS_IN_A_ROW * self._size:
             raise WorkbenchError(
-                f"the processes that run the sweep's points keep ending, the last one by {cause}; run the sweep with "
+                f"the processes that run the sweep's points keep ending (last cause: {cause}); run the sweep with "
                 "runner=LocalRunner() to see the reason"
             )
         running_share, *waiting_shares = [list(share) for share in member.shares] or [[]]
@@ -252,7 +257,7 @@ class ProcessGroup:
         if is_late:
             yield Failure(number, f"the point did not end within {self._timeout_s:g} s and was stopped")
         elif self._tries[number] >= _TRIES:
-            yield Failure(number, f"the point ended its process twice ({cause})")
+            yield Failure(number, f"the process that ran this point ended twice ({cause})")
         else:
             shares.put_back([number])
 

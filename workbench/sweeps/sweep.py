@@ -135,9 +135,12 @@ class Sweep:
         first_failure = f"{self.plan.text_of(failed[0].number)}: {failed[0].error}"
         if len(failed) == len(self):
             hint = "; run(retry=True) runs them again" if is_stored else ""
-            raise WorkbenchError(f"every point of the sweep failed, the first with {first_failure}{hint}")
-        others_text = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
-        warnings.warn(f"{len(failed)} of {len(self)} points failed: {first_failure}{others_text}", stacklevel=4)
+            raise WorkbenchError(f"every point of the sweep failed; the first failure is {first_failure}{hint}")
+        others_text = "" if len(failed) == 1 else "; the table's column error has all failures"
+        warnings.warn(
+            f"{len(failed)} of {len(self)} points failed; the first failure is {first_failure}{others_text}",
+            stacklevel=4,
+        )
 
 
 def _run_checked(plan: Plan, runner: Runner, numbers: Sequence[int], tracker: Progress) -> Iterator[list[Row]]:
@@ -168,9 +171,9 @@ def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
     """Raise WorkbenchError if a worker of ``runner`` computed ``row`` with other code than this process has."""
     if row.code and row.code != plan.code_of(row.number):
         raise WorkbenchError(
-            f"a worker of {runner!r} has other code than this process: its digest for {plan.text_of(row.number)} is "
-            f"{row.code}, the digest here is {plan.code_of(row.number)}; install the same version of the package on "
-            "both, or restart this process"
+            f"a worker of {runner!r} has other code than this process: the digest of its code for "
+            f"{plan.text_of(row.number)} is {row.code}, here it is {plan.code_of(row.number)}; install the same "
+            "version of the package on both, or restart this process"
         )
 
 
@@ -196,8 +199,8 @@ def _with_note(
     if close_error is not None:
         reason = "" if str(close_error) == str(error) else f" ({close_error})"
         sentence = (
-            f"sweep stopped after {tracker.done} of {tracker.total} points, and {place} could not be tidied{reason}; "
-            "run it again to continue with the stored points"
+            f"sweep stopped after {tracker.done} of {tracker.total} points, and its store in {place} could not be "
+            f"closed{reason}; run it again to continue with the stored points"
         )
     tracker.close(sentence)
     if isinstance(error, KeyboardInterrupt):

@@ -122,14 +122,15 @@ class LocalFollowing(Following):
                 counted_windows = self._output.windows_before(stored_state["part"])
         if self._offset > (size_B := capture.size_B(self._source)):  # after a power failure
             raise DataError(
-                f"{self.folder} has the readings up to byte {self._offset:,} of the capture, which has {size_B:,} "
-                "bytes; use another folder"
+                f"{self.folder} has windows of the first {self._offset:,} bytes of the capture, which now has only "
+                f"{size_B:,} bytes; use another folder"
             )
         # The windows that were written after the state was stored; they will be closed again.
         self._windows_to_skip = self._output.totals.windows - counted_windows
         if self._windows_to_skip < 0:
             raise DataError(
-                f"{self.folder} lacks {-self._windows_to_skip:,} windows that its {STATE} includes; use another folder"
+                f"{self.folder} lacks {-self._windows_to_skip:,} windows that its file {STATE} counts; use another "
+                "folder"
             )
 
     def _work(self) -> None:

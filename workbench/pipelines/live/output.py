@@ -96,8 +96,8 @@ class Output:
         try:
             if json.loads((folder / DESCRIPTION).read_bytes()) != stored_settings:
                 raise DataError(
-                    f"{folder} has windows with other settings, of another capture or of another engine; "
-                    "use another folder"
+                    f"{folder} has windows of another capture, with other settings, or of another engine (with or "
+                    "without Spark); use another folder"
                 )
         except FileNotFoundError:
             write_whole(folder, DESCRIPTION, json.dumps(stored_settings, indent=2).encode())

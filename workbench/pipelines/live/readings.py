@@ -54,14 +54,14 @@ def refusal_reason(reading: Reading) -> str:
     """Return a short reason why a reading is not valid and cannot be captured; "" for a valid reading."""
     arrived_s = reading.time_s if reading.arrived_s is None else reading.arrived_s
     if not (_is_time(reading.time_s) and _is_time(arrived_s)):
-        return "no time"
+        return "invalid time"
     if not _is_number(reading.value):
-        return "no number"
+        return "value is not a finite number"
     if not all(_is_integer(number) for number in (reading.node, reading.sink, reading.sequence)):
-        return "no whole number"
+        return "node, sink or sequence is not an integer"
     texts = reading.region, reading.key
     if not all(_is_text(text) for text in texts) or not reading.key:
-        return "no text"
+        return "key or region is not a valid text"
     return ""
 
 

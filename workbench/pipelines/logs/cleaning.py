@@ -277,7 +277,8 @@ def _range(column: str, limits: Any) -> tuple[float, float]:
         smallest, largest = map(float, limits)
     except (TypeError, ValueError):
         raise DataError(
-            f"the range of {column} is {limits!r:.40}; it must be (smallest, largest), or the name of a key"
+            f"the range of {column} is {limits!r:.40}; it must be (smallest, largest), or an attribute key "
+            'such as "TEMP"'
         ) from None
     if not smallest <= largest:
         raise DataError(f"the range of {column} is {limits!r:.40}; it must have the smallest value first")

@@ -72,7 +72,7 @@ def replay(
                 workload.publish(int(node), Readings(node_readings["time_s"].tolist(), values_by_key))
             )
         except WorkbenchError as error:
-            raise DataError(f"the readings of node {node}: {error}; clean(readings) removes such readings") from None
+            raise DataError(f"the readings of node {node}: {error}; wb.pipelines.clean removes such readings") from None
     return tuple(workload_items)
 
 
@@ -93,7 +93,7 @@ def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
         keys_by_column = {column: name for column, name in KEYS.items() if column in columns and key in (None, name)}
     if not keys_by_column:
         raise DataError(
-            f"`key` is {key!r:.40}, and the readings have no column for it; name a column and its key, as in "
+            f"`key` is {key!r:.40}, which selects no column of the readings; name a column and its key, as in "
             f"key={{'voltage_V': 'VOLTAGE'}}; the columns are {', '.join(columns)}"
         )
     for column, name in keys_by_column.items():

@@ -152,7 +152,7 @@ def _select(
         codes = ", ".join(sorted({run.code for run in all_selected_runs}))
         raise DataError(
             f"{folder} has traces of the same scenarios, run with different code (digests {codes}); "
-            "choose one: traces(folder, code=...)"
+            "choose a digest: traces(folder, code=...)"
         )
     if not all_selected_runs:
         raise DataError(f"{folder} contains no trace of a run whose code has the digest {code}; leave out `code`")

@@ -42,7 +42,7 @@ class Crossed(Composed):
     def __init__(self, outer: Design, inner: Design) -> None:
         common_paths = [path for path in outer.paths if path in inner.paths]
         if common_paths:
-            raise ScenarioError(f"both plans vary {common_paths[0]}; in a product only one plan may vary a path")
+            raise ScenarioError(f"both plans vary {common_paths[0]}; only one factor of a product may vary it")
         self.factors = (outer, inner)
         self.paths = (*outer.paths, *inner.paths)
 

@@ -80,9 +80,8 @@ class Columns:
             origin = (str(stored_origin[0]), str(stored_origin[1]), str(stored_origin[2]))
             if self._origins.setdefault(column_name, origin) != origin:
                 raise DataError(
-                    f"{source}: the column {column_name} has another parameter, metric or type than in other files; "
-                    "remove "
-                    "this file and run the sweep again"
+                    f"{source}: its column {column_name} has another parameter, metric or type than the column of this "
+                    "name in other files of the folder; remove this file and run the sweep again"
                 )
             self._names.setdefault(origin, column_name)
             self._taken.add(column_name.lower())

@@ -226,7 +226,7 @@ def _wrong_file_error(path: Location, content: bytes) -> DataError:
         is_old = False
     if is_old:
         return DataError(
-            f"{path} has results of an older layout, which does not identify the code; use another folder for the "
-            "sweep (pandas.read_parquet still reads the old one)"
+            f"{path} has results in an older layout, which does not record the code that computed them; use another "
+            "folder for the sweep (pandas.read_parquet still reads this file)"
         )
     return DataError(f"{path} is not a file of a sweep's results; move or remove it")
