@@ -370,7 +370,7 @@ def main() -> None:
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)), help="of the sheets")
     options = parser.parse_args()
     if options.command == "sheets" and options.folder is None:
-        parser.error("sheets need a folder")
+        parser.error("the command sheets needs the argument folder")
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
         if options.command == "times":

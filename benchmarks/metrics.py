@@ -131,7 +131,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in arguments.protocols:
         if name not in SCENARIOS:
-            parser.error(f"no protocol {name!r}; there are {', '.join(SCENARIOS)}")
+            parser.error(f"unknown protocol {name!r}; the protocols are {', '.join(SCENARIOS)}")
     print(f"## Metrics and Arrow tables of runs\n\n{machine()}\n")
     for piece in report(arguments.quick, tuple(arguments.protocols) or tuple(SCENARIOS)):
         print(piece, flush=True)

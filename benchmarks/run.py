@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"also write {RESULTS.name}")
     options = parser.parse_args()
     if unknown := [part for part in options.parts if part not in PARTS]:
-        parser.error(f"no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
+        parser.error(f"unknown part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
     if options.write and options.parts:
         parser.error(f"--write takes no parts: {RESULTS.name} needs all parts of one run")
     pieces = []

@@ -148,7 +148,9 @@ def _measured(choose: random.Random, most_nodes: int) -> nx.DiGraph:
     """Return some nodes of a measured testbed, connected, with all measured links between them."""
     available = [name for name in TESTBEDS if _is_available(name)]
     if not available:
-        raise DataError("no testbed's links are on this machine; `workbench data list` shows where they are published")
+        raise DataError(
+            f"the links of {', '.join(TESTBEDS)} are not on this machine; wb.topology.testbed(name) names their source"
+        )
     whole = wb.topology.testbed(choose.choice(available))
     wanted = choose.randint(SMALLEST, most_nodes)
     for _ in range(100):

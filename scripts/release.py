@@ -128,7 +128,8 @@ def build_reproducibly(tag: str, out: Path) -> None:
                 if built.get(name, expected) != expected:
                     raise ReleaseError(f"{name}: {description} has another digest, so the build is not reproducible")
         if sorted(first) != sorted(file_names(tag.removeprefix("v"))):
-            raise ReleaseError(f"the build has the files {', '.join(first)}, and not those of {tag}")
+            expected_names = ", ".join(file_names(tag.removeprefix("v")))
+            raise ReleaseError(f"the build has the files {', '.join(first)}; it must have {expected_names}")
         for path in (work / "first-built").iterdir():
             shutil.copy(path, out / path.name)
 

@@ -40,7 +40,7 @@ def test_an_extension_has_the_signature_documentation_and_answers_of_a_method():
     assert list(inspect.signature(run.figure).parameters) == ["time_s", "dark", "layers"]
     assert list(inspect.signature(wb.Scenario.run).parameters)[1:] == ["engine", "record", "progress", "on"]
     assert inspect.getdoc(run.explain).startswith("Return the reasons why little or nothing was delivered")
-    with pytest.raises(WrongCall, match=r"Run.save lacks folder; it is called as Run.save\(folder\)"):
+    with pytest.raises(WrongCall, match=r"Run.save lacks the argument folder; it is called as Run.save\(folder\)"):
         run.save()
     with pytest.raises(ParameterError, match="Run.figure has no parameter 'tim'.*it has: time_s, dark, layers"):
         run.figure(tim=3)

@@ -138,9 +138,13 @@ def test_a_checked_class_or_function_is_what_it_was():
     assert dataclasses.replace(radio, retries=3) == wb.Radio(csma=True, retries=3)
     assert pickle.loads(pickle.dumps(radio)) == radio
     assert wb.publish.__name__ == "publish" and wb.publish.__doc__.startswith("Return an item: node ``at`` publishes")
-    with pytest.raises(TypeError, match=r"publish lacks what; it is called as publish\(at, what, every_s=None, "):
+    with pytest.raises(
+        TypeError, match=r"publish lacks the argument what; it is called as publish\(at, what, every_s=None, "
+    ):
         wb.publish(at=3)
-    with pytest.raises(ParameterError, match=r"Radio.airtime_us lacks frame_B; .* Radio.airtime_us\(frame_B\)"):
+    with pytest.raises(
+        ParameterError, match=r"Radio.airtime_us lacks the argument frame_B; .* Radio.airtime_us\(frame_B\)"
+    ):
         radio.airtime_us()
     with pytest.raises(ParameterError, match="subscribe has no parameter 'hops'; it has: at, what, expires_s, "):
         wb.subscribe(at=3, what="TEMP GE 3", hops=4)
@@ -188,11 +192,17 @@ def test_what_answers_wrong_names_can_be_copied_and_pickled():
         ),
         (lambda: wb.TinyMQ([0], retries=2), r"TinyMQ: the value \[0\] has no name; .*: roots, "),
         (lambda: Bees(True), "Bees: the value True has no name; pass parameters by name: hives"),
-        (lambda: wb.views.inspect_node(3), r"inspect_node lacks node; it is called as inspect_node\(run, node, "),
-        (lambda: wb.views.line_chart(), r"line_chart lacks series; it is called as line_chart\(series, "),
-        (lambda: wb.views.sweep_chart(), r"sweep_chart lacks table and y; .* \*\*options\)"),
+        (
+            lambda: wb.views.inspect_node(3),
+            r"inspect_node lacks the argument node; it is called as inspect_node\(run, node, ",
+        ),
+        (lambda: wb.views.line_chart(), r"line_chart lacks the argument series; it is called as line_chart\(series, "),
+        (lambda: wb.views.sweep_chart(), r"sweep_chart lacks the arguments table and y; .* \*\*options\)"),
         (lambda: wb.tinymq.views.route(1, 2, 3, 4, 5, 6), r"route was called with wrong arguments \(too many"),
-        (lambda: wb.views.PlayerView(), r"PlayerView lacks run; it is called as PlayerView\(run, event=None"),
+        (
+            lambda: wb.views.PlayerView(),
+            r"PlayerView lacks the argument run; it is called as PlayerView\(run, event=None",
+        ),
     ],
 )
 def test_a_wrong_call_gets_one_sentence(call, sentence):
@@ -225,14 +235,14 @@ def test_a_player_shows_its_scenario():
 
 def test_renamed_public_names_work_and_warn_where_they_are_used():
     run = wb.Scenario(wb.topology.line(3), wb.Flooding(), [wb.publish(0, "TEMP IS 1")], duration_s=2).run()
-    with pytest.warns(DeprecationWarning, match="take_apart is now dissect") as warned:
+    with pytest.warns(DeprecationWarning, match="take_apart is now called dissect") as warned:
         assert wb.take_apart is wb.dissect
     assert warned[0].filename == __file__
-    with pytest.warns(DeprecationWarning, match="network_drawing: way is now message") as warned:
+    with pytest.warns(DeprecationWarning, match="network_drawing: way is now called message") as warned:
         wb.views.network_drawing(run, time_s=1, way=None)
     assert warned[0].filename == __file__
     difference = Difference("delivery_ratio", "1.0", "0.5")
-    with pytest.warns(DeprecationWarning, match="Difference: was is now recorded") as warned:
+    with pytest.warns(DeprecationWarning, match="Difference: was is now called recorded") as warned:
         assert difference.was == difference.recorded
     assert warned[0].filename == __file__
 

@@ -163,7 +163,7 @@ def new_name(owner: str, name: str, stacklevel: int) -> str:
     The DeprecationWarning concerns the source line that is ``stacklevel`` calls above this function.
     """
     present_name = RENAMED[owner][name]
-    warnings.warn(f"{owner}: {name} is now {present_name}", DeprecationWarning, stacklevel=stacklevel + 1)
+    warnings.warn(f"{owner}: {name} is now called {present_name}", DeprecationWarning, stacklevel=stacklevel + 1)
     return present_name
 
 
@@ -242,8 +242,11 @@ def _check_call(
         missing_names = [
             name for name in required_names if name not in given_arguments and signature.parameters[name].kind in kinds
         ]
+        plural = "s" if len(missing_names) > 1 else ""
         fault = (
-            f"lacks {' and '.join(missing_names)}" if missing_names else f"was called with wrong arguments ({error})"
+            f"lacks the argument{plural} {' and '.join(missing_names)}"
+            if missing_names
+            else f"was called with wrong arguments ({error})"
         )
         parameters_text = ", ".join(
             _without_type(parameter) for parameter in signature.parameters.values() if parameter.name != hidden

@@ -52,7 +52,7 @@ def broken(folder: Path) -> list[str]:
             if not target.is_file():
                 problems.append(f"{where}: links to {address}, which is missing")
             elif _is_id(path, parts.fragment) and target in pages and unquote(parts.fragment) not in pages[target].ids:
-                problems.append(f"{where}: links to {address}; that page has no such id")
+                problems.append(f"{where}: links to {address}, but that page has no element with this id")
     return problems
 
 

@@ -124,7 +124,7 @@ def test_diffusion_has_a_row_for_each_engine_and_says_who_is_skipped():
 
 
 def test_an_unknown_part_and_a_part_of_the_results_are_refused(monkeypatch, capsys):
-    for arguments, sentence in ((["hash"], "no part 'hash'"), (["--write", "flood"], "--write takes no parts")):
+    for arguments, sentence in ((["hash"], "unknown part 'hash'"), (["--write", "flood"], "--write takes no parts")):
         monkeypatch.setattr(sys, "argv", ["run.py", *arguments])
         with pytest.raises(SystemExit):
             run.main()

@@ -168,5 +168,5 @@ def test_dissector_that_cannot_be_translated_shows_the_reason(tmp_path):
 
 @pytest.mark.parametrize("protocols", [["Flooding"], [3], [dict]])
 def test_only_protocols_have_a_dissector(protocols):
-    with pytest.raises(ParameterError, match="is not a protocol or its class"):
+    with pytest.raises(ParameterError, match="is neither a protocol nor the class of one"):
         generate(protocols)

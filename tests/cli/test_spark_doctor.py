@@ -159,7 +159,7 @@ def test_missing_java_is_one_problem(monkeypatch, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--out", "results"], "options of --spark"),
+        (["--out", "results"], "apply only with --spark"),
         (["--spark", "local[2]", "--conf", "driver.host=a"], "write it as spark.NAME=VALUE"),
         (["--spark", "local[2]", "--out", "s3:///results"], "names no bucket"),
     ],

@@ -52,7 +52,7 @@ def test_boards_of_a_bench_file_are_used_and_missing_ones_are_simulated(tmp_path
     assert motes.bench == whole and sentence.startswith("3 boards of ")
     motes, sentence = desk.motes_on_the_desk(bench_file(tmp_path, 1), range(3))
     assert motes.urls == {0: "simulated", 1: "COM3", 2: "simulated"} and "the other nodes are simulated" in sentence
-    with pytest.raises(LinkError, match="no board is one of the nodes 0, 1, 2; name them again"):
+    with pytest.raises(LinkError, match="has no board for any of the nodes 0, 1, 2; name boards"):
         desk.motes_on_the_desk(bench_file(tmp_path, 7), range(3))
 
 

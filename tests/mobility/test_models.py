@@ -194,7 +194,7 @@ def test_models_have_their_names_in_json():
         (None, "mapping whose kind is waypoints, random_waypoint, gauss_markov"),
         ({"kind": "random_waypoints"}, "did you mean random_waypoint?"),
         ({"kind": ["waypoints"]}, "mapping whose kind is"),
-        ({"kind": "waypoints"}, "Waypoints lacks points"),
+        ({"kind": "waypoints"}, "Waypoints lacks the argument points"),
         ({"kind": "waypoints", "points": 3}, "points is 3"),
         ({"kind": "waypoints", "points": [[0, "a", 1]]}, "three finite numbers"),
         ({"kind": "gauss_markov", "memorry": 1}, "did you mean memory?"),

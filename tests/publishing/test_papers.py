@@ -53,7 +53,7 @@ def test_invalid_metadata_are_refused_with_the_name_of_the_file(tmp_path, metada
 
 def test_a_notebook_that_does_not_exist_is_refused_with_a_similar_name(tmp_path):
     write_notebook(tmp_path / "paper.ipynb", "# One")
-    with pytest.raises(ParameterError, match=r"papr.ipynb is not there \(did you mean paper.ipynb\?\)"):
+    with pytest.raises(ParameterError, match=r"papr.ipynb does not exist \(did you mean paper.ipynb\?\)"):
         read_paper(tmp_path / "papr.ipynb")
 
 

@@ -96,7 +96,7 @@ def test_equal_claims_have_no_differences_and_last_digits_do_not_count():
         ({"holds": False}, "'x': verdict was reproduced, here not reproduced"),
         ({"interval": (0, 2)}, "'x': interval was [0, 1], here [0, 2]"),
         ({"of": SCENARIO.replace(seed=9)}, "'x': evidence was run"),
-        ({"text": "y"}, "'x' was recorded and is not claimed here"),
+        ({"text": "y"}, "the recorded claim 'x' is missing here"),
     ],
 )
 def test_each_difference_of_a_claim_is_a_sentence(change, sentence):

@@ -137,7 +137,7 @@ def test_numbers_of_numpy_are_accepted():
         (lambda: publish(1, "TEMP IS 26", payload="hello"), ["must be bytes such as b'hello'"]),
         (lambda: publish(1, {}), ["at least one attribute"]),
         (lambda: publish(1, "TEMP GE 25"), ["not IS", "use IS instead of GE"]),
-        (lambda: publish(1), ["publish lacks what", "publish(at, what,"]),
+        (lambda: publish(1), ["publish lacks the argument what", "publish(at, what,"]),
         (lambda: subscribe(1, "TEMP GE 25", expires_s=0), ["expires_s", "0"]),
         (lambda: subscribe(1, "TEMP GE 25", expires_s=float("inf")), ["expires_s", "inf"]),
         (lambda: subscribe(1, "TEMP GE 25", start_s=-1), ["start_s", "-1"]),

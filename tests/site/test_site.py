@@ -174,7 +174,7 @@ def test_broken_links_and_addresses_in_the_network_are_reported(tmp_path):
     page = '<p id="here"><a href="#here"></a><a href="#there"></a><a href="gone.html"></a><a href="https://x.org"></a>'
     (tmp_path / "page.html").write_text(f'{page}<script src="https://x.org/x.js"></script></p>', encoding="utf-8")
     assert links.broken(tmp_path) == [
-        "page.html: links to #there; that page has no such id",
+        "page.html: links to #there, but that page has no element with this id",
         "page.html: links to gone.html, which is missing",
         "page.html: loads https://x.org/x.js from the network",
     ]

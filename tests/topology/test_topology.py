@@ -73,7 +73,10 @@ def test_a_network_of_one_node_is_a_network():
     [
         (lambda: topology.grid(0, 3), "rows is 0; it must be a whole number from 1"),
         (lambda: topology.grid(2000, 2000), "at most 1,000,000"),
-        (lambda: topology.grid(5), r"grid lacks columns; it is called as grid\(rows, columns, spacing_m=10.0\)"),
+        (
+            lambda: topology.grid(5),
+            r"grid lacks the argument columns; it is called as grid\(rows, columns, spacing_m=10.0\)",
+        ),
         (lambda: topology.grid(5, 5, 10, 1), "too many positional arguments.*it is called as grid"),
         (lambda: topology.disc(5, 10, 10, seed=-1), "seed is -1; it must be a whole number from 0"),
         (lambda: topology.line(2.5), "nodes is 2.5"),

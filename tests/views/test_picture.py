@@ -114,7 +114,7 @@ def test_an_invalid_graph_is_displayed_as_text(change):
     graph = wb.topology.line(3)
     change(graph)
     (words,) = graph._repr_mimebundle_().values()
-    assert words.startswith("Network with ") and "topology.check(graph) raises the reason" in words
+    assert words.startswith("Network with ") and "topology.check(graph) raises the error" in words
 
 
 def test_copies_of_a_network_are_networks_and_networkx_graphs():

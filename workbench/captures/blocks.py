@@ -162,7 +162,10 @@ def _pcapng_packets(file: BinaryIO) -> Iterator[Packet]:
             order, interfaces = _order_of(begin, part), []
         length_B = struct.unpack(order + "I", length)[0]
         if length_B % 4 or length_B < 12 + len(begin):
-            raise DataError(f"{part} is damaged: its length is {length_B}")
+            raise DataError(
+                f"{part} is damaged: its length is {length_B} bytes; it must be a multiple of 4, "
+                f"{12 + len(begin)} or more"
+            )
         body = begin + _read(file, length_B - 12 - len(begin), part)
         if _read(file, 4, part) != length:
             raise DataError(f"{part} is damaged: its two lengths differ")
@@ -206,7 +209,7 @@ def _packet_of(block_type: int, body: bytes, order: str, interfaces: list[_Inter
     else:
         size_B = min(struct.unpack_from(order + "I", body)[0], len(body) - head_B)
     if number >= len(interfaces):
-        raise DataError(f"{part} is damaged: it names interface {number}, and {len(interfaces)} are described")
+        raise DataError(f"{part} is damaged: it refers to interface {number}, but only {len(interfaces)} are described")
     if size_B > len(body) - head_B:
         raise DataError(f"{part} is damaged: its packet of {size_B:,} bytes is longer than the block")
     interface = interfaces[number]

@@ -87,8 +87,8 @@ def frame_rows(captured: Iterator[Packet]) -> Iterator[dict[str, Any]]:
     for number, packet in enumerate(captured, 1):
         if packet.link_type not in (WITH_FCS, WITHOUT_FCS, TAP):
             raise DataError(
-                f"packet {number} has link type {packet.link_type}; the link types of IEEE 802.15.4 that are read "
-                f"are {WITH_FCS}, {WITHOUT_FCS} and {TAP}"
+                f"packet {number} has link type {packet.link_type}; it must be one of IEEE 802.15.4: {WITH_FCS}, "
+                f"{WITHOUT_FCS} or {TAP}"
             )
         yield _row(packet)
 

@@ -284,7 +284,9 @@ def show_doctor(options: argparse.Namespace) -> int:
     if options.spark:
         return _show_spark_doctor(options)
     if options.out or options.conf:
-        raise ScenarioError("--out and --conf are options of --spark: workbench doctor --spark URL --out FOLDER_OR_URL")
+        raise ScenarioError(
+            "--out and --conf apply only with --spark: workbench doctor --spark URL --out FOLDER_OR_URL"
+        )
 
     findings = doctor.examine()
     print(doctor.report(findings, options.everything))

@@ -632,7 +632,7 @@ def check_memory(answers: Sequence[Answer]) -> Check:
     tasks = f"{slots[host]} task{'s' if slots[host] > 1 else ''} at once"
     sentence = f"{available_B[host] / 1e9:.1f} GB{limit} are available on {host} for {tasks}"
     if shares_B[host] < _LEAST_MEMORY_B:
-        remedy = "use fewer cores of it (--cores of its worker, or spark.cores.max), or give it 1 GB for each core"
+        remedy = f"use fewer cores of {host} (--cores of its worker, or spark.cores.max), or give it 1 GB for each core"
         return Check("memory", NOTE, f"{sentence}, less than 1 GB for each core", remedy)
     return Check("memory", OK, f"at least {sentence}" if len(shares_B) > 1 else sentence)
 
@@ -649,7 +649,7 @@ def check_package(answers: Sequence[Answer], is_here: bool = False) -> Check:
     unwritable = [answer for answer in answers if not answer["cache"]["is_writable"]]
     for folder, hosts in _hosts_by(unwritable, lambda answer: answer["cache"]["folder"]).items():
         effect = "machine code" if is_here else "the package is unpacked to Spark's own folder, and its machine code"
-        sentence = f"{folder} cannot be written on {_listed(hosts)}: {effect} is compiled again in each session"
+        sentence = f"{folder} cannot be written on {_listed(hosts)}, so {effect} is compiled again in each session"
         return Check("package", NOTE, sentence, "set XDG_CACHE_HOME of the workers to a folder that they can write")
     if is_here:
         return Check("package", OK, f"the workers import it from {answers[0]['package']['folder']}")

@@ -95,7 +95,7 @@ def publish(
         shutil.rmtree(part, ignore_errors=True)
     problems = [*paper.problems, *execution.report["problems"], *pages.formulas_left(paper)]
     if small and paper.small_parameters:
-        problems.append("these are results of small parameters: a draft")
+        problems.append("the results are a draft: they were computed with the notebook's small parameters")
     elif small:
         problems.append("the notebook has no small parameters (nbmake.mock in a cell's metadata), so it ran in full")
     problems += [] if claims else ["no claims: wb.claim(text, holds) in the notebook records them"]
@@ -171,7 +171,9 @@ def _check_out(out: Path) -> None:
     if out.is_file():
         raise ParameterError(f"--out {out} is a file; give a folder")
     if out.is_dir() and any(out.iterdir()) and not _is_artifact(out):
-        raise ParameterError(f"--out {out} has files of something else; give a new folder, or that of an artifact")
+        raise ParameterError(
+            f"--out {out} has files, but is not an artifact; give a new folder, or the folder of an artifact"
+        )
 
 
 def _is_artifact(folder: Path) -> bool:

@@ -113,7 +113,7 @@ def read_claims(folder: Path) -> dict[str, Any]:
     Raises ParameterError if the folder does not exist, and DataError if it has no valid claims.json.
     """
     if not folder.is_dir():
-        raise ParameterError(f"{folder} is not there; give the folder or the ZIP file of an artifact")
+        raise ParameterError(f"{folder} does not exist; give the folder or the ZIP file of an artifact")
     try:
         document = json.loads((folder / CLAIMS).read_text(encoding="utf-8"))
     except OSError:

@@ -127,8 +127,8 @@ def _describe_failure(paper: Paper, cell: Any, number: int, count: int, error: A
     hint = ""
     if error.ename in ("FileNotFoundError", "ModuleNotFoundError"):
         hint = (
-            "; the notebook is executed in a copy of its folder, with the modules that it imports and the files that "
-            "metadata.paper.files lists"
+            "; the notebook is executed in a copy of its folder, which has only the modules that it imports and the "
+            "files in metadata.paper.files"
         )
     return f"{paper.path}: cell {number} of {count} failed ({first_line(cell.source)}): {reason}{hint}"
 

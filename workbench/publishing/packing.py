@@ -43,7 +43,9 @@ def build_wheel(folder: Path) -> Path:
 
 def _build_from_checkout(root: Path, folder: Path) -> Path:
     if find_spec("hatchling") is None:
-        raise WorkbenchError("the wheel of a checkout is built by hatchling: pip install 'hatchling>=1.26'")
+        raise WorkbenchError(
+            "hatchling, which builds the wheel of a checkout, is missing: pip install 'hatchling>=1.26'"
+        )
     before = set(folder.glob("*.whl"))
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder.resolve())]
     result = subprocess.run(command, cwd=root, capture_output=True, text=True, env=_without_epoch(), check=False)

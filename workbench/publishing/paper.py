@@ -145,7 +145,7 @@ def _read_notebook(path: Path) -> Any:
     if not path.is_file():
         nearby = sorted(path.parent.glob("*.ipynb")) if path.parent.is_dir() else []
         hint = meant(path.name, [notebook.name for notebook in nearby])
-        raise ParameterError(f"{path} is not there{hint}; give the file of a notebook, such as paper.ipynb")
+        raise ParameterError(f"{path} does not exist{hint}; give the file of a notebook, such as paper.ipynb")
     try:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)

@@ -281,7 +281,7 @@ def differences_of(recorded: Sequence[Mapping[str, Any]], current: Sequence[Mapp
         text = str(was.get("claim"))
         now = here.pop(text, None)
         if now is None:
-            sentences.append(f"{text!r} was recorded and is not claimed here")
+            sentences.append(f"the recorded claim {text!r} is missing here")
             continue
         for name in ("verdict", "value", "interval", "evidence"):
             if name != "verdict" and not was.get("is_repeatable", True):
@@ -289,7 +289,7 @@ def differences_of(recorded: Sequence[Mapping[str, Any]], current: Sequence[Mapp
             if not _is_equal(was.get(name), now.get(name)):
                 sentences.append(f"{text!r}: {name} was {_shown(was.get(name))}, here {_shown(now.get(name))}")
                 break
-    return sentences + [f"{text!r} is claimed here and was not recorded" for text in here]
+    return sentences + [f"the claim {text!r} is missing in the record" for text in here]
 
 
 def _is_equal(was: Any, now: Any) -> bool:

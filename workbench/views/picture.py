@@ -51,7 +51,7 @@ def of_network(graph: nx.Graph, **_options: Any) -> dict[str, Any]:
     try:
         picture = Picture(graph)
     except (KeyError, TypeError, ValueError, OverflowError):
-        return {"text/plain": f"{graph}, which is not valid in a scenario; topology.check(graph) raises the reason"}
+        return {"text/plain": f"{graph}, which is not valid in a scenario; topology.check(graph) raises the error"}
     return {
         "text/plain": picture.sentence,
         "text/html": f"{picture.draw().to_image_html()}<p>{_notes_html(picture)}</p>",

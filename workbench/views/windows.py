@@ -160,7 +160,7 @@ def _newest_windows(following: Any, key: str | None) -> pd.DataFrame:
 
 def chart(following: Any, key: str | None = None) -> Chart | None:
     """Return the chart that `plot` returns. Deprecated: this is the former name of `plot`."""
-    warnings.warn("Following: chart is now plot", DeprecationWarning, stacklevel=3)
+    warnings.warn("Following: chart is now called plot", DeprecationWarning, stacklevel=3)
     return plot(following, key)
 
 

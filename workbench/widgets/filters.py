@@ -49,7 +49,10 @@ _HOW_TO_WRITE = (
     "attributes)</code> returns the attributes to pass on, or <code>None</code> to drop the message; then "
     "select it here."
 )
-_HOW_TO_COMPLETE = "register a function that it can call, or give the parameter of your class a default"
+_HOW_TO_COMPLETE = (
+    "for a filter of your own, give the parameter a default; for a built-in filter, first register the function "
+    "that it calls (wb.register_filter)"
+)
 _NO_FILTERS = "has no filters, so no node changes or drops data on purpose."
 _DECISION_NAMES = {"pass": "passed", "replace": "replaced", "drop": "dropped"}
 

@@ -56,7 +56,10 @@ def motes_on_the_desk(path: str | Path, nodes: Collection[int], speed: float = 1
     if Path(path).is_file():
         named = [entry["node"] for entry in read_bench(path).boards if entry["node"] in nodes]
         if not named:
-            raise LinkError(f"{path}: no board is one of the nodes {', '.join(map(str, nodes))}; name them again")
+            raise LinkError(
+                f"{path} has no board for any of the nodes {', '.join(map(str, nodes))}; name boards as these nodes by "
+                "`workbench motes name`"
+            )
         if len(named) == len(nodes):
             return wb.motes.boards(path), f"{len(named)} boards of {path}, in real time"
         urls = dict.fromkeys(sorted(nodes), SIMULATED) | find_ports(Path(path), named)

@@ -85,12 +85,14 @@ def generate(protocols: Iterable[Any]) -> str:
     for protocol in protocols:
         cls = protocol if isinstance(protocol, type) else type(protocol)
         if not issubclass(cls, Protocol):
-            raise ParameterError(f"a dissector is for protocols, and {protocol!r:.60} is not a protocol or its class")
+            raise ParameterError(
+                f"a dissector is made for protocols; {protocol!r:.60} is neither a protocol nor the class of one"
+            )
         form = forms.setdefault(pan_id(protocol), form_of(protocol))
         if form != form_of(protocol):
             raise ParameterError(
-                f"{form_of(protocol)} and {form} have the same PAN id, 0x{pan_id(protocol):04x}; "
-                "rename one of the classes"
+                f"{form_of(protocol)} and {form} have the same PAN id, 0x{pan_id(protocol):04x}, which is computed "
+                "from the name; rename one of the classes"
             )
         if cls.dissector:
             registrations.append(_registration(translation, protocol, cls))
@@ -117,7 +119,7 @@ def _registration(translation: Translation, protocol: Any, cls: Any) -> str:
     try:
         function = _function(translation, module)
     except UntranslatableError as error:
-        raise ParameterError(f"{cls.__name__}: its dissector cannot be translated to Lua: {error}") from None
+        raise ParameterError(f"{cls.__name__}: its dissector cannot be translated to Lua because of {error}") from None
     title = form_of(protocol)
     name = "wb_" + title.lower().replace(" ", "_")
     names = ", ".join(

@@ -115,7 +115,7 @@ class Translation:
             function = vars(cls).get(method)
             if callable(function):
                 return list(inspect.signature(function).parameters.values())[1:]
-        raise UntranslatableError(f"a method {method} with keyword arguments, of no translated class")
+        raise UntranslatableError(f"keyword arguments of the method {method}, which no translated class has")
 
     def _name(self, value: Any, hint: str) -> str:
         module = getattr(value, "__module__", "").removeprefix("workbench.").removeprefix("protocols.")
@@ -196,7 +196,7 @@ class Translation:
             if isinstance(tree, ast.FunctionDef):
                 code = _FunctionTranslator(self, plain).function(tree, is_context)
             else:
-                raise UntranslatableError("a lambda at the level of a module")
+                raise UntranslatableError("a lambda outside of a function")
         except (UntranslatableError, OSError, SyntaxError, TypeError) as error:
             self.problems[qualified] = str(error)
             code = f"function() error({_text(f'{qualified} is not translated: {error}')}, 0) end"
@@ -308,7 +308,7 @@ class _FunctionTranslator:
         if arguments.vararg:
             parameters.append((arguments.vararg.arg, ""))
         if arguments.kwarg:
-            raise UntranslatableError("a parameter **")
+            raise UntranslatableError("a parameter with **")
         return parameters
 
     # Statements
@@ -397,12 +397,12 @@ class _FunctionTranslator:
 
     def _do_While(self, node: ast.While) -> list[str]:
         if node.orelse:
-            raise UntranslatableError("an else of a loop")
+            raise UntranslatableError("the else branch of a loop")
         return [f"while {self.condition(node.test)} do", *self._loop_body(node.body), "end"]
 
     def _do_For(self, node: ast.For) -> list[str]:
         if node.orelse:
-            raise UntranslatableError("an else of a loop")
+            raise UntranslatableError("the else branch of a loop")
         self.count += 1
         item = f"item_{self.count}"
         lines = [f"for _, {item} in py.each({self.value(node.iter)}) do", *self.store(node.target, item)]

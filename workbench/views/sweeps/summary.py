@@ -33,7 +33,7 @@ def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = 
 
 def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Chart:
     """Return the chart that `plot` returns. Deprecated: this is the former name of `plot`."""
-    warnings.warn("SweepTable: drawing is now plot", DeprecationWarning, stacklevel=3)
+    warnings.warn("SweepTable: drawing is now called plot", DeprecationWarning, stacklevel=3)
     return plot(table, x, y, by)
 
 
