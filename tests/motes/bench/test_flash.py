@@ -1,5 +1,7 @@
 """Firmware is written by esptool to a model of the ESP32's bootloader, and to folders in place of bootloader drives."""
 
+import errno
+import os
 import random
 import struct
 import sys
@@ -251,6 +253,17 @@ def test_drive_that_disappears_is_awaited_and_the_copy_begins_again(drive, monke
     flash_drive(as_firmware(make_uf2(), "pico.uf2"), drive, report)
     assert "disappeared after 65,536 of 102,400 bytes (No such device)" in lines[0]
     assert (drive / "firmware.uf2").read_bytes() == make_uf2()
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EROFS])
+def test_drive_that_is_full_or_read_only_is_an_error_and_not_awaited(drive, monkeypatch, reason):
+    def refuse(descriptor):
+        raise OSError(reason, os.strerror(reason))
+
+    monkeypatch.setattr(drives.os, "fsync", refuse)
+    text = rf"cannot be written after 32,768 of 102,400 bytes \({os.strerror(reason)}\); check that it is mounted"
+    with pytest.raises(LinkError, match=text):
+        flash_drive(as_firmware(make_uf2(), "pico.uf2"), drive)
 
 
 def test_drive_may_disappear_after_the_last_block(drive, monkeypatch):

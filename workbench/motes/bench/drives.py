@@ -10,6 +10,7 @@ Reference
 
 from __future__ import annotations
 
+import errno
 import os
 import string
 import struct
@@ -19,12 +20,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workbench.errors import LinkError
+from workbench.motes.bench.repl import LostBoardError
 
 INFO_FILE = "INFO_UF2.TXT"
 BLOCK_B = 512
 _MAGIC = (0x0A324655, 0x9E5D5157, 0x0AB16F30)
 _HAS_FAMILY = 0x2000
 _CHUNK_BLOCKS = 64
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC)
 # Family -> (chip, the Board-ID of its bootloader's drive). RP2350 has one family for each of its instruction sets.
 FAMILIES = {
     0xE48BFF56: ("RP2040", "RPI-RP2"),
@@ -112,7 +115,8 @@ def copy_uf2(data: bytes, name: str, drive: Drive, progress: Callable[[int, int]
 
     ``data`` is the file's content, ``name`` its name in errors. ``progress`` is called with the bytes written so far
     and in total. The board restarts when it has the last block, so the drive may disappear before the file is closed.
-    Raises LinkError if the file is for another chip than the drive's, or the drive disappears earlier.
+    Raises LostBoardError if it disappears earlier, and LinkError if the file is for another chip than the drive's or
+    the drive cannot be written.
     """
     chip = uf2_chip(data, name)
     if drive.chip is None:
@@ -137,8 +141,13 @@ def copy_uf2(data: bytes, name: str, drive: Drive, progress: Callable[[int, int]
                 if progress is not None:
                     progress(written_B, len(data))
     except OSError as error:
-        if written_B < len(data):
+        if error.errno in _UNWRITABLE:
             raise LinkError(
+                f"{drive.folder} cannot be written after {written_B:,} of {len(data):,} bytes ({error.strerror}); "
+                "check that it is mounted for writing and has space for the file"
+            ) from None
+        if written_B < len(data):
+            raise LostBoardError(
                 f"{drive.folder}: the drive disappeared after {written_B:,} of {len(data):,} bytes ({error.strerror}); "
                 "connect the board with BOOTSEL pressed and repeat the command"
             ) from None

@@ -115,9 +115,9 @@ def flash_drive(
             for drive in find_drives([Path(place)]):
                 copy_uf2(firmware.data, firmware.name, drive, progress)
                 return drive.folder
-            raise LinkError(f"{place}: the drive disappeared before the copy began; repeat the command")
-        except LinkError as error:
-            if attempt == MOST_ATTEMPTS or "disappeared" not in str(error):
+            raise LostBoardError(f"{place}: the drive disappeared before the copy began; repeat the command")
+        except LostBoardError as error:
+            if attempt == MOST_ATTEMPTS:
                 raise
             if report is not None:
                 report(str(error))
