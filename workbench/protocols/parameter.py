@@ -46,14 +46,17 @@ def check_parameter(owner, parameter, value):
     is_too_small = is_number and has_right_type and not value >= (-largest if minimum is None else minimum)
     is_too_large = is_number and has_right_type and not value <= (largest if maximum is None else maximum)
     if not has_right_type or is_too_small or is_too_large:
-        type_text = (
-            "a number" if isinstance(default, float) else "a whole number" if is_number else type(default).__name__
-        )
-        highest = maximum if maximum is not None else largest if is_too_large else "any"
-        limits_text = "" if minimum is None else " from %s to %s" % (minimum, highest)
-        raise ParameterError(
-            "%s: %s is %.60s; it must be %s%s %s" % (owner, name, repr(value), type_text, limits_text, unit)
-        )
+        if not is_number:
+            allowed = {bool: "True or False", str: "a text"}.get(type(default), type(default).__name__)
+        else:
+            allowed = "a number" if isinstance(default, float) else "a whole number"
+            # ``largest`` limits every parameter; the message mentions this limit only if the value exceeds it.
+            if maximum is not None or is_too_large or (minimum is None and is_too_small):
+                lowest, highest = -largest if minimum is None else minimum, largest if maximum is None else maximum
+                allowed += " from %s to %s" % (lowest, highest) + (" " + unit if unit else "")
+            else:
+                allowed += ("" if minimum is None else ", %s or more" % minimum) + (", in " + unit if unit else "")
+        raise ParameterError("%s: %s is %.60s; it must be %s" % (owner, name, repr(value), allowed))
     return value
 
 
