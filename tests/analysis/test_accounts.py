@@ -95,7 +95,7 @@ def test_gossip_that_ends_by_chance_is_explained_by_its_probability():
     undelivered = missing(run)
     assert undelivered and {account.cause for account in undelivered} == {"chance"}
     (line,) = run.explain().sentences
-    assert "with a probability of 0.3 (forwarding_probability)" in line
+    assert "probability of 0.3 (forwarding_probability)" in line
 
 
 def test_a_reading_of_which_only_some_pieces_arrived_is_incomplete():
@@ -147,7 +147,7 @@ def test_a_source_that_no_interest_has_reached_is_named():
     run = played(wb.Diffusion(ttl=3), radio=IDEAL)
     account = only(run)
     assert (account.cause, account.node) == ("not_asked", 4)
-    assert "no interest of node 0 that wants it had come to node 4" in sentence(run.scenario, account)
+    assert "no interest of node 0 that matches it had reached node 4" in sentence(run.scenario, account)
 
 
 def test_a_saturated_channel_is_named():

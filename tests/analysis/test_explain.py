@@ -106,11 +106,15 @@ def test_an_explanation_is_shown_line_by_line_and_as_a_list():
         ),
         (
             [SUBSCRIPTION, wb.publish([2, 3], "TEMP IS 5", every_s=1e6, stagger=True)],
-            ["No publication begins before its end: its stagger comes later (TEMP IS 5)."],
+            ["Nothing is published: with stagger, the first time is after the end (TEMP IS 5)."],
         ),
         (
             [SUBSCRIPTION, wb.publish(3, wb.SensorField(), every_s=1, start_s=6, stop_s=6)],
-            ["No publication begins before its end: it stops when it starts (readings of a sensor field)."],
+            ["Nothing is published: stop_s equals start_s (readings of a sensor field)."],
+        ),
+        (
+            [SUBSCRIPTION, wb.publish(3, wb.Readings([8, 9], {"TEMP": [5, 6]}), start_s=2, stop_s=6)],
+            ["Nothing is published: no reading has a time between start_s and the end (readings that were measured)."],
         ),
         (
             [SUBSCRIPTION, PUBLICATION, wb.outage(3, 8, 12)],
@@ -172,7 +176,7 @@ def test_a_publisher_without_a_path_to_the_sink_is_named():
     ids=lambda protocol: type(protocol).__name__,
 )  # fmt: skip
 def test_a_sink_that_receives_but_cannot_be_received_is_named(protocol, message):
-    sentence = f"Arcs lead from node 3 to node 0 and none back, so {message} of node 0 cannot reach it."
+    sentence = f"A path leads from node 3 to node 0, but none leads back, so {message} of node 0 cannot reach node 3."
     cut, whole = one_way((3, 1), (1, 3), (1, 0)), one_way((3, 1), (1, 3), (1, 0), (0, 1))
     assert sentence in explain_run(protocol, graph=cut)
     assert explain_run(protocol, graph=whole) == ()
@@ -234,10 +238,10 @@ def test_a_partial_delivery_is_explained_for_the_missing_readings():
 def test_publication_before_the_first_links_is_named():
     early = [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5")]
     (sentence,) = explain_run(wb.DPS(), early)
-    assert sentence.endswith("from there the path leads to node 2, and no link existed.")
+    assert sentence.endswith("the path continues to node 2, to which no link existed.")
     # The links are active by then, but the sink's interests have not arrived yet.
     (sentence,) = explain_run(wb.DPS(), [early[0], wb.publish(3, "TEMP IS 5", start_s=1.3)])
-    assert sentence.endswith("on the path to node 0: no interest in it had come from there.")
+    assert sentence.endswith("on the path to node 0: node 3 had received no matching interest from node 2.")
 
 
 def test_publication_before_queries_were_stored_is_named():
@@ -256,7 +260,7 @@ def test_lost_event_does_not_count_as_unmatched():
 
 def test_nodes_that_never_joined_the_overlay_are_named():
     sentences = explain_run(wb.TinyMQ(), [SUBSCRIPTION, PUBLICATION, wb.outage(0, 0), wb.subscribe(1, "TEMP GE 1")])
-    assert any(sentence.endswith("node 3, which had it at 10 s, had no place in a tree.") for sentence in sentences)
+    assert any(sentence.endswith("node 3, which had it at 10 s, had no position in a tree.") for sentence in sentences)
 
 
 def test_without_a_trace_only_proven_facts_are_named():

@@ -121,7 +121,9 @@ def test_a_class_states_the_bytes_of_its_content():
 
 
 def test_an_object_of_unknown_bytes_is_an_error():
-    with pytest.raises(ScenarioError, match=r"a node holds a array\.array, whose bytes are unknown; give"):
+    with pytest.raises(
+        ScenarioError, match=r"a node holds an object of type array\.array, whose size is unknown; store"
+    ):
         state_B(value=array("H", (1, 2)))
 
 

@@ -200,16 +200,15 @@ def _describe_cause(account: accounts.Account) -> str:
 
 def _describe_cut(account: accounts.Account) -> str:
     start_node, goal, from_us = account.reading.publisher, account.subscriber, account.published_us
-    if account.detail == "from the subscriber":
-        where_cut = "" if account.neighbor is None else f": the network was cut behind node {account.node}"
-        return (
-            f"until {seconds(account.time_us)} no message of node {goal} could reach the nodes that had it{where_cut}"
-        )
     where_cut = (
         ""
         if account.neighbor is None
         else f": the network was cut between node {account.node} and node {account.neighbor}"
     )
+    if account.detail == "from the subscriber":
+        return (
+            f"until {seconds(account.time_us)} no message of node {goal} could reach the nodes that had it{where_cut}"
+        )
     no_path = f"no path of working nodes led from node {start_node} to node {goal}"
     return f"from {seconds(from_us)} on {no_path}{where_cut}"
 
@@ -229,9 +228,14 @@ def _explain_empty_workload(scenario: Any, subscriptions: Subscriptions, publica
         and not len(publications.node)
         and not any(action.kind == actions.PUBLISH for action in _expand_workload(scenario))
     ):
-        why_empty = "its stagger comes later" if begun_items[0].stagger else "it stops when it starts"
-        contents, suffix = _describe_contents(begun_items[0]), more(len(begun_items))
-        yield f"No publication begins before its end: {why_empty} ({contents}){suffix}."
+        item = begun_items[0]
+        if isinstance(item.what, Readings):
+            why_empty = "no reading has a time between start_s and the end"
+        elif item.stagger:
+            why_empty = "with stagger, the first time is after the end"
+        else:
+            why_empty = "stop_s equals start_s"
+        yield f"Nothing is published: {why_empty} ({_describe_contents(item)}){more(len(begun_items))}."
 
 
 def _expand_workload(scenario: Any) -> list[actions.Action]:
@@ -461,7 +465,7 @@ def _explain_missing_paths(expectations: Expected) -> Iterator[str]:
         yield (
             f"No path leads from node {cut_off.publisher[0]}, which publishes, to node {cut_off.subscriber[0]}, which "
             f"subscribes to {subscriptions.texts[subscriptions.text[cut_off.subscription[0]]]}{more(len(node_pairs))}; "
-            "its publications are not expected there."
+            f"publications of node {cut_off.publisher[0]} are not expected there."
         )
 
 

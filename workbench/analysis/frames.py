@@ -138,7 +138,7 @@ def _find_indices(sent: np.ndarray, rows: Any) -> np.ndarray:
         )
     not_sent = requested[~np.isin(requested, sent)]
     if len(not_sent):
-        raise ParameterError(f'row {not_sent[0]} of the trace is not "sent"; only rows "sent" have a frame')
+        raise ParameterError(f'row {not_sent[0]} of the trace is not "sent"; only such rows have a frame')
     return np.searchsorted(sent, requested)
 
 

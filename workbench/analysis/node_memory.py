@@ -237,8 +237,8 @@ class Ruler:
             entries += value
         elif instance_fields is None and not slots:
             raise ScenarioError(
-                f"memory: a node holds a {value_type.__module__}.{value_type.__qualname__}, whose bytes are "
-                "unknown; give the class of the object that holds it a property memory_B with the bytes of its content"
+                f"memory: a node holds an object of type {value_type.__module__}.{value_type.__qualname__}, whose size "
+                "is unknown; store it in an object whose class has a property `memory_B`: the bytes of its content"
             )
         return entries
 

@@ -54,6 +54,6 @@ def unheard(missing: Pairs, message: str) -> Iterator[str]:
     if len(one_directional.subscriber):
         publisher, subscriber = one_directional.publisher[0], one_directional.subscriber[0]
         yield (
-            f"Arcs lead from node {publisher} to node {subscriber} and none back, so {message} of node {subscriber} "
-            f"cannot reach it{more(len(one_directional.subscriber))}."
+            f"A path leads from node {publisher} to node {subscriber}, but none leads back, so {message} of node "
+            f"{subscriber} cannot reach node {publisher}{more(len(one_directional.subscriber))}."
         )

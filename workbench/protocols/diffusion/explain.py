@@ -274,10 +274,10 @@ def clause(scenario: Any, account: Any) -> str | None:
     node, subscriber, settings = account.node, account.subscriber, scenario.protocol
     if account.cause == "evicted":
         return (
-            f"node {node} has room for {settings.max_interests} interests (max_interests) with "
-            f"{settings.max_gradients} gradients each (max_gradients), and had evicted that of node {subscriber} by "
-            f"{seconds(account.time_us)}"
+            f"node {node} had evicted the interest of node {subscriber} by {seconds(account.time_us)}; a node has room "
+            f"for {settings.max_interests} interests (max_interests) with {settings.max_gradients} gradients each "
+            "(max_gradients)"
         )
     if account.cause == "not_asked":
-        return f"by {seconds(account.time_us)} no interest of node {subscriber} that wants it had come to node {node}"
+        return f"by {seconds(account.time_us)} no interest of node {subscriber} that matches it had reached node {node}"
     return None

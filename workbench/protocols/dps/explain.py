@@ -186,17 +186,15 @@ def clause(scenario: Any, account: Any) -> str | None:
     time_text = seconds(account.time_us)
     if account.cause == "not_asked":
         return (
-            f"node {node} did not send it to node {neighbor} at {time_text}, on the path to node {subscriber}: no "
-            "interest in it had come from there"
+            f"node {node} did not send it to node {neighbor} at {time_text}, on the path to node {subscriber}: "
+            f"node {node} had received no matching interest from node {neighbor}"
         )
     if account.cause == "no_link":
         link_state = "no link existed" if account.detail == "never" else f"the link was {account.detail}"
-        return (
-            f"node {node} had it last, at {time_text}; from there the path leads to node {neighbor}, and {link_state}"
-        )
+        return f"node {node} had it last, at {time_text}; the path continues to node {neighbor}, to which {link_state}"
     if account.cause == "no_base":
         return (
-            f"node {node} did not send it to node {neighbor} at {time_text}: it could not apply the change of "
-            f"interests that came from there, as it lacked the interests before (no_base)"
+            f"node {node} did not send it to node {neighbor} at {time_text}: node {neighbor} had sent a change of its "
+            f"interests, and node {node} lacked the interests before the change (no_base)"
         )
     return None

@@ -19,6 +19,6 @@ def clause(scenario: Any, account: Any) -> str | None:
         return None
     probability = scenario.protocol.forwarding_probability
     return (
-        f"node {account.node} had it last and, by chance, did not forward it: a node does so with a probability of "
-        f"{probability:g} (forwarding_probability)"
+        f"node {account.node} had it last and, by chance, did not forward it: a node forwards a publication with a "
+        f"probability of {probability:g} (forwarding_probability)"
     )

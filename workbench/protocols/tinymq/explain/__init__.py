@@ -148,5 +148,5 @@ def clause(scenario: Any, account: Any) -> str | None:
             "there: an event is matched only with queries that are stored when it comes"
         )
     if account.cause == "no_place":
-        return f"node {node}, which had it at {arrival_time}, had no place in a tree"
+        return f"node {node}, which had it at {arrival_time}, had no position in a tree"
     return None
