@@ -174,7 +174,7 @@ def test_single_emitted_sample_may_have_constraints_and_several_may_not():
         for reading in ("TEMP IS 26, INSTANCE EQ 4", "TEMP IS 27, INSTANCE EQ 4"):
             network.publish(3, reading)
         if is_refused:
-            with pytest.raises(AttributeFormatError, match="or have constraints"):
+            with pytest.raises(AttributeFormatError, match="and have no constraints"):
                 network.advance(3)
         else:
             network.advance(3)

@@ -64,7 +64,7 @@ def test_reinforcement_survives_a_file_and_is_python_again():
 @pytest.mark.parametrize(("node", "constraints"), [(SINK, "TEMP GE -5"), (3, "TEMP GE 0")])
 def test_run_warns_of_a_reinforcement_that_lies_within_no_subscription_of_its_node(node, constraints):
     composed = scenario(wb.reinforce(node, constraints))
-    with pytest.warns(UserWarning, match=f"item 5 has no effect at node {node}: no subscription of the node contains"):
+    with pytest.warns(UserWarning, match=f"item 5 has no effect at node {node}: a reinforcement must be at least"):
         run = composed.run(engine="reference")
     assert run.metrics.sent_data == scenario().run().metrics.sent_data
 

@@ -91,7 +91,9 @@ def test_short_frame_is_the_same_in_the_strict_profile(text, message):
 
 @pytest.mark.parametrize(("text", "message"), WIDE)
 def test_long_message_does_not_fit_the_strict_profile(text, message):
-    with pytest.raises(EncodeError, match=r"does not fit the strict profile's 29; use fewer .* or profile='wide'"):
+    with pytest.raises(
+        EncodeError, match=r"does not fit; with profile='strict' it may have at most 29: use fewer .* or profile='wide'"
+    ):
         encode(message, "strict")
 
 

@@ -59,7 +59,7 @@ def test_an_error_of_a_node_is_raised_here_and_the_mesh_continues():
             mesh.subscribe(0, "a/#/b")
         mesh.subscribe(0, "a")
         assert mesh.publish(0, "a", within_s=PATIENCE_S).missing == ()
-        with pytest.raises(ParameterError, match="every other live node has a subscription"):
+        with pytest.raises(ParameterError, match="every live node except the publisher, node 0, has a subscription"):
             mesh.find_critical_node(0)
 
 

@@ -127,7 +127,7 @@ def test_impossible_multicast_is_refused_with_a_sentence(port):
 )
 def test_a_node_on_the_loopback_interface_does_not_multicast_to_other_machines(port):
     async def test():
-        with pytest.raises(LinkError, match="answers to multicasts of this node cannot reach"):
+        with pytest.raises(LinkError, match="which other machines cannot reach to answer its multicasts"):
             await wb.dps_node(multicast=Multicast(port=port)).open()
 
     asyncio.run(test())

@@ -76,7 +76,7 @@ def coded_attributes(origin, sequence, data):
     event = data[:-CHECKSUM_B]
     if bytes(data[-CHECKSUM_B:]) != struct.pack("<I", _event_checksum(origin, sequence, event)):
         raise DecodeError(
-            "event %d of node %d was decoded with a wrong checksum: its packets do not belong together"
+            "the coded packets of event %d of node %d decode to a wrong checksum; one is damaged or of another event"
             % (sequence, origin)
         )
     return event_attributes(event)
@@ -106,7 +106,9 @@ def encode_coded(coded):
     origin, sequence, hops, generation_size, field_order, length_B, vector, information = coded
     check_id(origin, sequence)
     if field_order not in FIELD_ORDERS:
-        raise EncodeError("a coded packet's field has order %r; it must be one of %r" % (field_order, FIELD_ORDERS))
+        raise EncodeError(
+            "the finite field of a coded packet has order %r; it must be one of %r" % (field_order, FIELD_ORDERS)
+        )
     if not 1 <= generation_size <= LARGEST_GENERATION or len(vector) != generation_size:
         raise EncodeError(
             "generation_size is %r and the encoding vector has %d coefficients; both must be equal, from 1 to %d"
@@ -140,7 +142,7 @@ def decode(frame):
     """Return the Event, Coded or Request in a frame. Raises only DecodeError, for bytes that are not a valid frame."""
     type_byte = frame[0] if len(frame) else 0
     if type_byte not in _HEADERS_B:
-        raise DecodeError("the frame begins with %r; a message begins with one of %r" % (bytes(frame[:1]), b"ECR"))
+        raise DecodeError("the frame begins with %r; its first byte must be E, C or R" % (bytes(frame[:1]),))
     header_B = _HEADERS_B[type_byte]
     data_end = length_before_checksum_B(frame, header_B)
     if type_byte == CODED:

@@ -113,7 +113,7 @@ def _check_size(frame, profile, name):
     largest = PROFILES[profile]
     if len(frame) - 1 > largest:
         raise EncodeError(
-            "%s message of %d bytes does not fit the %s profile's %d; use fewer attributes%s"
+            "%s message of %d bytes does not fit; with profile=%r it may have at most %d: use fewer attributes%s"
             % (
                 "an interest" if name == "interest" else "a " + name,
                 len(frame) - 1,

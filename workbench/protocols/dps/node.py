@@ -242,8 +242,8 @@ class DPSNode(Node):
         """
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
-                f"no publication on {', '.join(series.topics)} is retained; publish it with a ttl_s, and expire it "
-                "before that time is over"
+                f"no publication on {', '.join(series.topics)} is retained; only a publication with a ttl_s above 0 "
+                "can be expired, and only within that time"
             )
         self._send_next(series, b"", -1, now)
         return series.sequence

@@ -172,9 +172,9 @@ def warning_of_wildcards(topics: Iterable[str], separators: str = SEPARATORS) ->
     if any(subscription_items(topic, separators) for topic in topics):
         return ""
     return (
-        f"a subscription to {' and '.join(topics)} alone gets only publications of this node, and nothing over links, "
-        f"as a wildcard alone sets no bit of a filter; subscribe to +{separators[0]}# for all topics of two levels and "
-        "more"
+        f"a subscription to {' and '.join(topics)} alone gets only publications of this node: it sets no bit of the "
+        "Bloom filter by which neighbors select publications; "
+        f"subscribe to +{separators[0]}# for all topics of two or more levels"
     )
 
 

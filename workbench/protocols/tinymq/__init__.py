@@ -326,7 +326,7 @@ class PrintedTinyMQ(TinyMQ):
     """
 
     node = TinyMQNodeAsPublished
-    why_not_fast = "algorithms 3.1 and 3.2 as published are meant for small networks, so they have no fast version"
+    why_not_fast = "algorithms 3.1 and 3.2 as published are meant for small networks"
     is_literal = True
 
     @classmethod

@@ -230,9 +230,9 @@ def _pop_hops(queue: deque[int]) -> int:
 
 def _make_untraceable_error() -> ParameterError:
     return ParameterError(
-        "the hops of queries cannot be followed in this run: queries were sent again, given up, handed over, or ended; "
-        "use retries=0 and links that lose nothing, subscribe when the overlay has settled and to the end of the run, "
-        "and let no node fail"
+        "the hops of queries cannot be followed in this run: a query was sent again, given up, handed over or ended. "
+        "Use retries=0, links without losses and nodes without failures; let subscriptions start after the overlay has "
+        "settled, and last to the end of the run"
     )
 
 

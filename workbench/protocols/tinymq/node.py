@@ -181,10 +181,7 @@ class TinyMQNode(Node):
             frame_number, message = wire.decode(frame)
             self._check_settings(message)
             if broadcast != isinstance(message, wire.Info):
-                raise DecodeError(
-                    "the frame is a unicast info, or another message sent as a broadcast; infos must be broadcast, "
-                    "all other messages unicast"
-                )
+                raise DecodeError("an info must be sent as a broadcast, any other message as unicast")
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return

@@ -39,7 +39,7 @@ class PollutedDiffusion(CodedDiffusion):
 
     parameters = (*PARAMETERS, HOSTILE)
     fast = ""
-    why_not_fast = "the packets of a hostile node need information vectors, which the fast twin does not compute"
+    why_not_fast = "the packets of a hostile node need information vectors, which the fast engine does not compute"
     why_not_on_motes = "a hostile node is for experiments in the simulator"
 
     def make_node(self, address: int, random: Any) -> CodedDiffusionNode:

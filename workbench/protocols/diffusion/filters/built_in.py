@@ -305,8 +305,8 @@ class BlobFusion:
         self.fuse = registered.get(settings["function"])
         if self.fuse is None:
             raise ParameterError(
-                "filter blob_fusion has function=%r, which is not registered; call register_filter(%r, function) first"
-                % (settings["function"], settings["function"])
+                "filter blob_fusion has function=%r, which is not registered; register a function with register_filter "
+                "and give its name" % settings["function"]
             )
         self.blobs = []
 

@@ -193,7 +193,7 @@ class FilterOnNode:
         due_us = self.emits_at_us()
         if due_us is not None and due_us <= now:
             raise ParameterError(
-                "filter %s: emits_at_us is %r after emit(%d); set it to a later time, or to None"
+                "filter %s: emits_at_us is %r after emit(now=%d); emit must set it to a time later than now, or to None"
                 % (self.name, due_us, now)
             )
         if not result:
@@ -207,8 +207,8 @@ class FilterOnNode:
             or any([attribute.operator != IS for sample in samples for attribute in sample])
         ):
             raise AttributeFormatError(
-                "filter %s emitted several samples; all must begin with the same key, and none may contain it twice "
-                "or have constraints" % self.name
+                "filter %s emitted several samples; all must begin with the same key, contain this key once, and have "
+                "no constraints" % self.name
             )
         return samples
 

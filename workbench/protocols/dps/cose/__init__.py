@@ -123,10 +123,9 @@ class Security:
             or (self.way in (IMPLICIT, DIRECT) and recipient_count != 1)
             or (self.way and not recipient_count)
         ):
+            allowed = "no keys" if self.way is None else "1 key" if self.way in (IMPLICIT, DIRECT) else "1 key or more"
             raise ParameterError(
-                f"the argument `recipients` has {recipient_count} keys, and `way` is {self.way!r}; give no recipients "
-                f"if way is None, exactly 1 if it is {IMPLICIT!r} or {DIRECT!r}, and at least 1 if it is {A256KW!r} or "
-                f"{ECDH_ES_A256KW!r}"
+                f"the argument `recipients` has {recipient_count} keys; with way={self.way!r} it must have {allowed}"
             )
         for kid in self.recipients:
             (self.keys.public if self.way == ECDH_ES_A256KW else self.keys.symmetric)(kid)
@@ -221,7 +220,7 @@ class Security:
             if decrypted_bytes is not None:
                 return key_management, kid, decrypted_bytes
         key_names = ", ".join(repr(recipient.kid) for recipient in item.recipients) or "an implicit shared key"
-        raise DecodeError(f"a message encrypted for {key_names} cannot be decrypted with the keys in the store")
+        raise DecodeError(f"a message encrypted for {key_names} cannot be decrypted with the keys in the key store")
 
     def _content_keys(self, item: CoseItem) -> list[tuple[str, bytes, bytes]]:
         """Return [(key management, key identifier, key)] for each key of this node that may decrypt ``item``."""

@@ -149,7 +149,7 @@ class MeshProcess:
         if "error" in reply:
             raise LinkError(f"the node at {self.address} reports an error: {reply['error']}")
         if reply.get("event") == "ended":
-            raise LinkError(f"the node at {self.address} has ended before its reply; restart it first")
+            raise LinkError(f"the node at {self.address} ended without a reply; restart it first")
         return reply
 
     def _await_reply(self, within_s: float) -> dict[str, Any]:
@@ -380,10 +380,12 @@ class DPSMesh:
         active_graph = nx.Graph([node_pair for node_pair, link_state in self.links().items() if link_state == "active"])
         active_graph.add_nodes_from(self.alive)
         candidates = [node for node in self.alive if node != publisher and not self._subscriptions_of(node)]
-        if not candidates or publisher not in active_graph:
+        if publisher not in active_graph:
+            raise ParameterError(f"the publisher, node {publisher}, is not alive; restart it first")
+        if not candidates:
             raise ParameterError(
-                f"the publisher, node {publisher}, is not alive, or every other live node has a subscription; "
-                "restart the publisher, or use a mesh in which another live node has no subscription"
+                f"every live node except the publisher, node {publisher}, has a subscription; use a mesh in which "
+                "another live node has no subscription"
             )
         subscriber_nodes = {node for node in self.alive if self._subscriptions_of(node)}
 
@@ -463,12 +465,12 @@ class DPSMesh:
     def _describe_unsettled(self) -> str:
         """Return the reason why the mesh has not settled (see `settle`), as a clause for an error message."""
         unsettled_links = [
-            f"{a}-{b} {link_state}"
+            f"{a}-{b} ({link_state})"
             for (a, b), link_state in self.links().items()
             if link_state not in ("active", "muted")
         ]
         return (
-            f"its links include {', '.join(unsettled_links[:4])}"
+            f"some links are neither active nor muted, such as {', '.join(unsettled_links[:4])}"
             if unsettled_links
             else "filters or links keep changing"
         )

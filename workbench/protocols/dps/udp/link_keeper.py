@@ -52,7 +52,7 @@ class LinkKeeper:
             self.end(neighbor)
             raise LinkError(
                 f"{addresses.as_text(neighbor)} cannot be reached from {self.node}: {send_error.strerror}; "
-                "listen on an address from which that network can be reached"
+                "let this node listen on an address from which that host can be reached"
             )
 
     async def link(self, neighbor: Address, keep: bool, timeout_s: float | None) -> None:
@@ -72,8 +72,8 @@ class LinkKeeper:
         if self._is_open and link_state == GONE:
             self.end(neighbor)
             raise LinkError(
-                f"{addresses.as_text(neighbor)} does not answer: nothing listens there, or that node has max_links "
-                f"links already, or its filter_bits is not {self.node.protocol.filter_bits}"
+                f"{addresses.as_text(neighbor)} does not answer; check that a DPS node listens there, that it has "
+                f"fewer links than its max_links, and that its filter_bits is {self.node.protocol.filter_bits}"
             )
 
     def end(self, neighbor: Address) -> None:

@@ -93,8 +93,8 @@ class Multicast:
             not _is_loopback(interface_name) for _, interface_name in interfaces
         ):
             raise LinkError(
-                f"answers to multicasts of this node cannot reach {addresses.as_text(listens_on)}, its address; "
-                "listen on 0.0.0.0:0 or [::]:0 instead"
+                f"this node listens on {addresses.as_text(listens_on)}, which other machines cannot reach to answer "
+                "its multicasts; listen on 0.0.0.0:0 or [::]:0 instead"
             )
         families = [socket.AF_INET] if family == socket.AF_INET else [socket.AF_INET6]
         if listens_on[0] == "::":
@@ -110,10 +110,9 @@ class Multicast:
             ) from None
         if (self.sends and not self._outgoing) or (self.receives and not self._incoming):
             self.close()
-            interface_names = ", ".join(interface_name for _, interface_name in interfaces) or "(none besides loopback)"
-            raise LinkError(
-                f"cannot multicast on the network interfaces {interface_names}; pass other names as interfaces=[...]"
-            )
+            interface_names = ", ".join(interface_name for _, interface_name in interfaces)
+            used_text = f"on {interface_names}" if interface_names else "without a network interface besides loopback"
+            raise LinkError(f"cannot multicast {used_text}; name other network interfaces, as in interfaces=['eth0']")
         for receiving_socket in self._incoming:
             asyncio.get_running_loop().add_reader(receiving_socket, self._read, receiving_socket)
 

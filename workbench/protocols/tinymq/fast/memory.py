@@ -308,7 +308,7 @@ class Problem(twin.Codes):
 PROBLEM_TEXTS = {
     Problem.KEY_TOO_LONG: f"a key has more than {LONGEST_KEY} bits",
     Problem.TOO_MANY_INTERVALS: f"the region of a query or event has more than {MOST_INTERVALS} intervals",
-    Problem.TOO_LITTLE_ROOM: "an event of the run needs more room than was reserved for it",
+    Problem.TOO_LITTLE_ROOM: "an event needs more memory than the fast engine has reserved for each event",
 }
 
 # Rows of ``scratch``. Rows from FIRST_PART on hold the parts of a message that is split, a row for each part.
