@@ -133,7 +133,7 @@ def test_lessons_are_listed_with_their_exercises(capsys):
     ("arguments", "sentence"),
     [
         (["--lesson", "99"], "'99' is not a lesson; the lessons are 00-start, 01-first-interest, "),
-        (["--lessons", "nowhere"], "nowhere: there are no lessons; it needs notebooks NN-name.ipynb"),
+        (["--lessons", "nowhere"], "nowhere: the folder has no lessons; it must have notebooks NN-name.ipynb"),
     ],
 )
 def test_an_unknown_lesson_gets_a_sentence(arguments, sentence, capsys):

@@ -15,7 +15,7 @@ def test_each_twin_that_is_not_on_disk_is_compiled_once(monkeypatch, capsys):
     assert "Flooding: on disk" in lines
     assert sum("compiling" in line for line in lines) == len(compiled) == len(set(compiled))
     assert "workbench.protocols.flooding.fast" not in compiled
-    assert any("PrintedTinyMQ has no fast twin" in line for line in lines)
+    assert any("PrintedTinyMQ has no version for the fast engine" in line for line in lines)
 
 
 def test_only_named_protocols_are_compiled(monkeypatch, capsys):

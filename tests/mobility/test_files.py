@@ -210,7 +210,7 @@ def test_of_lines_with_the_same_time_the_last_counts(tmp_path):
     ("reader", "content", "message"),
     [
         (read_bonnmotion, "", "moves.txt has no movements; it must have a line 'time x y"),
-        (read_bonnmotion, "0 1 2\n0 1 2 3\n", "moves.txt, line 2: 4 numbers; a line must have a multiple of 3"),
+        (read_bonnmotion, "0 1 2\n0 1 2 3\n", "moves.txt, line 2 has 4 numbers; a line must have 3 numbers for each"),
         (read_bonnmotion, "\n0 1 x\n", "line 2: 'x' is not a finite number"),
         (read_bonnmotion, "0 1 1_0\n", "line 1: '1_0' is not a finite number"),
         (read_bonnmotion, "0 1 nan\n", "line 1: 'nan' is not a finite number"),

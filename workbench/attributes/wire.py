@@ -80,7 +80,9 @@ def decode_readings(frame, offset, count, constraints=False):
         if attribute.operator != IS and (not constraints or attribute.key == INTERVAL):
             raise DecodeError("data has the attribute %r; only IS attributes describe data" % (attribute,))
     if attributes and not has_value:
-        raise DecodeError("data has no IS attribute, but %r; it needs at least one IS attribute" % (attributes[0],))
+        raise DecodeError(
+            "data has only constraints, such as %r; it needs at least one IS attribute" % (attributes[0],)
+        )
     return attributes
 
 

@@ -38,7 +38,8 @@ _EXTRA_MEMORY_MB = (4 << 30) / 1e6
 _GRACE_S = 60
 _LONGEST = 500  # characters of a sentence
 _STUBBORN = (
-    "The process of this answer ended before the check, for example because of its memory or a call of os._exit."
+    "The process of this answer ended before the check, for example because memory ran out, or because the answer "
+    "called os._exit."
 )
 
 

@@ -184,7 +184,9 @@ def find_lessons(folder: Path | None = None, wanted: list[str] | None = None) ->
     folder = find_folder() if folder is None else folder
     lessons = [Lesson(path) for path in sorted(folder.glob("[0-9][0-9]-*.ipynb"))]
     if not lessons or not (folder / PACKAGE).is_dir():
-        raise DataError(f"{folder}: there are no lessons; it needs notebooks NN-name.ipynb and the package {PACKAGE}")
+        raise DataError(
+            f"{folder}: the folder has no lessons; it must have notebooks NN-name.ipynb and the package {PACKAGE}"
+        )
     chosen = []
     for name in wanted or ():
         matches = [lesson for lesson in lessons if name in (lesson.name, lesson.number, lesson.number.lstrip("0"))]

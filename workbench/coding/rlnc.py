@@ -283,7 +283,9 @@ class Decoder:
         Raises DecodeError if the matrix has no such row.
         """
         if pivot not in self.arrivals:
-            raise DecodeError("pivot is %r; the rows have the pivots %r" % (pivot, self.pivots))
+            raise DecodeError(
+                "pivot is %r; it must be one of the pivots of the decoder's rows, %r" % (pivot, self.pivots)
+            )
         return tuple(self.field.unpack(self._matrix.vector(pivot), self.generation_size))
 
     @property

@@ -87,7 +87,7 @@ def text(field: bytes) -> str:
 def eui64(field: bytes) -> str:
     """Return the field as text if it is an EUI-64, such as "14-15-92-00-12-91-cb-fd" (eight bytes in hex)."""
     if not _EUI64.fullmatch(field):
-        raise ValueError(f"{field[:40]!r} is not an EUI-64")
+        raise ValueError(f"{field[:40]!r} is not an EUI-64 such as 14-15-92-00-12-91-cb-fd")
     return field.decode("ascii")
 
 

@@ -185,7 +185,8 @@ def find(name: str, *roles: str) -> dict[str, Path]:
     ]
     if missing_files:
         missing_names = " and ".join(file.paths[0] for file in missing_files)
-        raise DataError(f"{missing_names} not found; put it below {folder_candidates()[0]}. {data_set.how}.")
+        pronoun = "it" if len(missing_files) == 1 else "them"
+        raise DataError(f"{missing_names} not found; put {pronoun} below {folder_candidates()[0]}. {data_set.how}.")
     for file in data_set.files:
         if file.role in paths and not _has_known_checksum(file, paths[file.role]):
             warnings.warn(

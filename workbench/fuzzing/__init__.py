@@ -236,7 +236,7 @@ class _Trial:
 
     def _describe_failure(self, name: str) -> str:
         frame = self.last_frame
-        frame_text = f"; the last frame came from {frame.sender}: {frame.data.hex()}" if frame else ""
+        frame_text = f"; the last frame came from node {frame.sender}: {frame.data.hex()}" if frame else ""
         repetition = f"fuzz(..., seed={self.seed}) repeats this{frame_text}"
         return f"a node of {self.name} failed in {name}() after {self.frames:,} frames ({repetition})"
 

@@ -216,7 +216,7 @@ class ObjectLock:
         if self._is_lost or time.monotonic() - self._renewed_s > EXPIRES_S - BEAT_S:
             raise DataError(
                 f"{self._folder}: this process has lost its lock, because it was paused or cut off from the store for "
-                f"{EXPIRES_S:.0f} s; run it again to continue with the stored results"
+                f"{EXPIRES_S:.0f} s; start the process again to continue with the stored results"
             )
 
     def release(self) -> None:

@@ -62,8 +62,8 @@ def read_bonnmotion(path: str | os.PathLike[str], nodes: Sequence[int] | None = 
         numbers = line.text.split()
         if len(numbers) % 3:
             raise DataError(
-                f"{line.location}: {len(numbers)} numbers; a line must have a multiple of 3, time, x and y for each "
-                "waypoint."
+                f"{line.location} has {len(numbers)} numbers; a line must have 3 numbers for each waypoint: "
+                "time, x and y."
             )
         remaining_count = _subtract_waypoints(len(numbers) // 3, remaining_count, file_name)
         values = [_parse(line, number) for number in numbers]

@@ -300,8 +300,8 @@ def describe_long_frame(radio: Radio, protocol: Any, node: int, message: str, fr
     protocol_name, limit_B = type(protocol).__name__, radio.longest_frame_B(protocol.max_fragments)
     fragments = f"in up to {protocol.max_fragments} fragments" if protocol.max_fragments > 1 else "without fragments"
     return (
-        f"node {node} sends a frame of {frame_B} bytes ({message}); {protocol_name} sends at most {limit_B} "
-        f"{fragments}, as the radio's max_frame_B is {radio.max_frame_B}; "
+        f"node {node} cannot send a frame of {frame_B} bytes ({message}): with the radio's max_frame_B of "
+        f"{radio.max_frame_B}, {protocol_name} can send at most {limit_B} bytes {fragments}; "
         "use fewer attributes, a shorter payload, or max_frame_B=0"
     )
 

@@ -95,7 +95,7 @@ class Readings:
         """Return the readings that `to_dict` converted to plain values. Raises ScenarioError for other values."""
         if set(form) != {"times_s", "values"} or not isinstance(form["times_s"], list):
             raise ScenarioError(
-                f"readings have the fields {', '.join(map(str, form))}; they must have times_s, a list, and values"
+                f"readings have the fields {', '.join(map(str, form))}; they must be times_s (a list) and values"
             )
         values_of_key = form["values"]
         if not isinstance(values_of_key, Mapping) or not all(

@@ -548,8 +548,9 @@ def describe_idle(items: Iterable[Item], nodes: Iterable[int]) -> str:
         for node in select_nodes(item.at, all_nodes):
             if not any(other_item.at == ALL or node in other_item.at for other_item in containing_items):
                 return (
-                    f"workload item {index} has no effect at node {node}: no subscription of the node contains "
-                    f"{item.what!r:.60}; add one, or constrain the reinforcement further"
+                    f"workload item {index} has no effect at node {node}: a reinforcement must be at least as strict "
+                    f"as a subscription of the node, and {item.what!r:.60} is not; add constraints to it, or a "
+                    "subscription"
                 )
     return ""
 

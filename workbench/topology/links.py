@@ -120,7 +120,8 @@ def _positions_in_space(
     """
     if not positions_3d_m:
         raise DataError(
-            f"Data set {name} has no positions on this machine, which max_range_m and attenuation_dB need; omit both."
+            f"The positions of data set {name} are not on this machine; max_range_m and attenuation_dB need them, so "
+            "omit both."
         )
     height = sum(z for _, _, z in positions_3d_m.values()) / len(positions_3d_m)
     return {node: positions_3d_m.get(node, (*known[node], height)) for node in known}

@@ -287,8 +287,8 @@ def _check_links(rows: Any, nodes: set[int]) -> list[list[Any]]:
             or link_row[0] == link_row[1]
         ):
             raise ScenarioError(
-                f"Entry {index} of the topology's links is {link_row!r:.60}; it must join two different nodes in nodes"
-                ", the topology's list of nodes."
+                f"Entry {index} of the topology's links is {link_row!r:.60}; it must join two different nodes of the "
+                "topology's list `nodes`."
             )
         if (link_row[0], link_row[1]) in known_links:
             raise ScenarioError(

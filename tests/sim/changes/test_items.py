@@ -95,7 +95,7 @@ INVALID = [
         "the link trace has columns of different or invalid lengths .time_s 2, transmitter 1",
     ),
     (lambda: LinkQualities([0], [1], [1], [1]), "the link trace has a link from node 1 to itself; a link joins two"),
-    (lambda: LinkQualities([0], [1.5], [2], [1]), "the link trace has a node number that is not whole; node numbers"),
+    (lambda: LinkQualities([0], [1.5], [2], [1]), r"the link trace has the node number 1\.5; node numbers"),
     (lambda: LinkQualities([0], [1], [2], [1.5]), r"the link trace has a pdr of 1\.5; it must be a number from 0 to 1"),
     (
         lambda: LinkQualities([-1], [1], [2], [1]),
@@ -103,9 +103,12 @@ INVALID = [
     ),
     (
         lambda: LinkQualities(["x"], [1], [2], [1]),
-        r"the link trace has a time_s of \['x'\]; it must be a list of numbers",
+        r"the column time_s of the link trace is \['x'\]; it must be a list of numbers",
     ),
-    (lambda: LinkQualities([1, 1], [1, 1], [2, 2], [1, 0]), "the link trace has two ratios of the link 1 -> 2 at 1 s;"),
+    (
+        lambda: LinkQualities([1, 1], [1, 1], [2, 2], [1, 0]),
+        "the link trace has two delivery ratios of the link 1 -> 2 at 1 s;",
+    ),
 ]
 
 

@@ -65,9 +65,9 @@ def test_outdated_note_is_ignored(folder, change, tmp_path_factory, monkeypatch)
 
 
 def test_protocol_without_a_twin_is_refused_by_name():
-    with pytest.raises(fast.NoFastTwinError, match="PrintedTinyMQ has no fast twin"):
+    with pytest.raises(fast.NoFastTwinError, match="PrintedTinyMQ has no version for the fast engine"):
         fast.is_warm(wb.PrintedTinyMQ())
-    with pytest.raises(fast.NoFastTwinError, match="PrintedTinyMQ has no fast twin"):
+    with pytest.raises(fast.NoFastTwinError, match="PrintedTinyMQ has no version for the fast engine"):
         fast.warm(wb.PrintedTinyMQ())
 
 

@@ -52,7 +52,9 @@ class LinkQualities:
             )
         transmitters_, receivers_ = arrays["transmitter"].astype(np.int64), arrays["receiver"].astype(np.int64)
         if (transmitters_ != arrays["transmitter"]).any() or (receivers_ != arrays["receiver"]).any():
-            raise ScenarioError("the link trace has a node number that is not whole; node numbers must be whole")
+            numbers = np.concatenate([arrays["transmitter"], arrays["receiver"]])
+            broken = numbers[np.argmax(numbers % 1 != 0)]
+            raise ScenarioError(f"the link trace has the node number {broken}; node numbers must be whole")
         if (transmitters_ == receivers_).any():
             loop = int(transmitters_[np.argmax(transmitters_ == receivers_)])
             raise ScenarioError(f"the link trace has a link from node {loop} to itself; a link joins two nodes")
@@ -63,7 +65,7 @@ class LinkQualities:
         if is_repeated.any():
             row = int(np.argmax(is_repeated))
             raise ScenarioError(
-                f"the link trace has two ratios of the link {transmitters_[row]} -> {receivers_[row]} at "
+                f"the link trace has two delivery ratios of the link {transmitters_[row]} -> {receivers_[row]} at "
                 f"{times_us[row] / 1e6:g} s; leave one out"
             )
         object.__setattr__(self, "times_s", tuple((times_us / 1e6).tolist()))
@@ -127,7 +129,9 @@ def _check_column(name: str, values: Any, highest: float) -> np.ndarray:
     try:
         array = np.array(list(values), float)
     except (TypeError, ValueError):
-        raise ScenarioError(f"the link trace has a {name} of {values!r:.60}; it must be a list of numbers") from None
+        raise ScenarioError(
+            f"the column {name} of the link trace is {values!r:.60}; it must be a list of numbers"
+        ) from None
     is_wrong = ~((array >= 0) & (array <= highest)) if array.ndim == 1 else np.ones(1, np.bool_)
     if is_wrong.any():
         example = array.ravel()[int(np.argmax(is_wrong))] if array.size else values

@@ -143,7 +143,7 @@ def twin_of(protocol: Protocol) -> str:
     twin = protocol.fast if "fast" in vars(cls) else ""
     if not twin:
         reason = f": {protocol.why_not_fast}" if protocol.why_not_fast else ""
-        raise NoFastTwinError(f"{cls.__name__} has no fast twin{reason}")
+        raise NoFastTwinError(f"{cls.__name__} has no version for the fast engine{reason}")
     return twin
 
 
@@ -253,6 +253,6 @@ def _import_twin(module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
             raise NoFastTwinError(
-                f"the fast twin {module} is not installed on this machine; install its package"
+                f"the protocol's version for the fast engine, module {module}, is not installed; install its package"
             ) from error
         raise

@@ -99,8 +99,8 @@ def play(
     duration_us = round(duration_s * 1_000_000)
     if radio.link_quality == "learned" and uses_quality(protocol) and lookup(twin, "link_quality") is None:
         raise NoFastTwinError(
-            f"the fast twin {twin.__name__} has no link_quality, the function that takes learned link qualities; "
-            'add it to the twin, or use link_quality="true"'
+            f"the protocol's version for the fast engine, module {twin.__name__}, has no function link_quality, which "
+            'takes learned link qualities; add the function, or use link_quality="true"'
         )
     code_names = names_of(twin, _has_beacons(twin, radio))
     preparation = Preparation(
@@ -181,7 +181,7 @@ def _play(
             # A bug of the twin: the run must not fall back to the other engine.
             raise RuntimeError(
                 f"node {core.addresses[node]} was woken at {now} µs but its next_wake is {core.next_wake[node]} µs; "
-                f"the twin's wake() must set a later next_wake, or NONE"
+                f"{twin.__name__}.wake() must set a later next_wake, or NONE"
             )
         if progress is not None:
             now = int(core.numbers[Number.NOW])

@@ -39,7 +39,7 @@ class Warming:
             return ""
         self._errors.seek(0)
         lines = self._errors.read().strip().splitlines()
-        return lines[-1] if lines else f"the process ended with {self._process.returncode}"
+        return lines[-1] if lines else f"the compiling process ended with status {self._process.returncode}"
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait up to ``timeout_s`` seconds for the compiling process to end; return whether it has ended.
