@@ -360,21 +360,21 @@ class Cutter:
     def _attribute(self, name: str, is_reading: bool, allows_constraints: bool) -> Attribute:
         with self.group(name) as group:
             key = self.number("key", "<B", lambda number: f"{number}: {key_of(number).name}")
-            operator = self.number("operator", "<B", _operator)
+            operator = self.number("operator", "<B", _operator_text)
             value: bytes | int
             if is_blob(key):
                 value = self.octets("value", self.number("length", "<B", "{} bytes"))
             else:
-                value = self.number("value", "<h", lambda steps: _value(Attribute(key, operator, steps)))
+                value = self.number("value", "<h", lambda steps: _value_text(Attribute(key, operator, steps)))
             attribute = Attribute(key, operator, value)
             group.text = to_text((attribute,))
-            refusal_reason = _why_refused(attribute, is_reading, allows_constraints)
+            refusal_reason = _refusal_reason(attribute, is_reading, allows_constraints)
             if refusal_reason:
                 group.text = self.note(refused(group.text, refusal_reason))
         return attribute
 
 
-def _why_refused(attribute: Attribute, is_reading: bool, allows_constraints: bool) -> str:
+def _refusal_reason(attribute: Attribute, is_reading: bool, allows_constraints: bool) -> str:
     try:
         check(attribute)
     except AttributeFormatError as error:
@@ -386,12 +386,12 @@ def _why_refused(attribute: Attribute, is_reading: bool, allows_constraints: boo
     return "data must not constrain INTERVAL" if attribute.key == INTERVAL else ""
 
 
-def _operator(number: int) -> str:
+def _operator_text(number: int) -> str:
     name = OPERATOR_NAMES[number] if 0 < number < len(OPERATOR_NAMES) else "no operator"
     return f"{number}: {name}"
 
 
-def _value(attribute: Attribute) -> str:
+def _value_text(attribute: Attribute) -> str:
     """Return the text of an attribute's value: the integer in the frame, then the value in the key's unit.
 
     If the key's unit is not divided into steps, both numbers are equal, and the text is the integer alone.

@@ -241,17 +241,17 @@ def _read_number(cutter: Cutter, part: Number, values: Values, suffix: str) -> i
         return cutter.number(label_of(part) + suffix, BYTE_ORDER + part.code, in_words)
 
     def describe(number: int) -> str:
-        plain = number - (number & _bits(part))
+        plain = number - (number & _flag_mask(part))
         text = meaning.format(plain) if isinstance(meaning, str) else meaning(plain, values)
         return text + "".join([flag.text for flag in part.flags if number & flag.bit])
 
     number = cutter.number(label_of(part) + suffix, BYTE_ORDER + part.code, describe)
     for flag in part.flags:
         values[flag.name] = number & flag.bit != 0
-    return number - (number & _bits(part))
+    return number - (number & _flag_mask(part))
 
 
-def _bits(part: Number) -> int:
+def _flag_mask(part: Number) -> int:
     return sum([flag.bit for flag in part.flags])
 
 
@@ -336,7 +336,7 @@ def _pack(parts: Sequence[Part], values: Values, allows_constraints: bool) -> It
 
 
 def _pack_number(part: Number, values: Values) -> bytes:
-    number, bits = values[part.name], _bits(part)
+    number, bits = values[part.name], _flag_mask(part)
     size_bits = 8 * calcsize(BYTE_ORDER + part.code)
     smallest, largest = (
         (-(1 << size_bits - 1), (1 << size_bits - 1) - 1) if part.code in _SIGNED else (0, (1 << size_bits) - 1)

@@ -20,7 +20,7 @@ def check_parameter(owner, parameter, value):
     tuples, and numbers of other libraries become Python's. Raises ParameterError if ``value`` is not valid.
     """
     name, default, minimum, maximum, unit, _ = parameter
-    value = _plain(value, default)
+    value = _to_plain_type(value, default)
     if isinstance(minimum, tuple):
         if value not in minimum:
             from workbench.suggestion import meant  # Only here, because a mote has no room for it.
@@ -60,7 +60,7 @@ def check_parameter(owner, parameter, value):
     return value
 
 
-def _plain(value, default):
+def _to_plain_type(value, default):
     """Return ``value``; a list, or a number of a library such as NumPy, is converted if ``default`` requires it.
 
     If ``default`` is a tuple, a list becomes a tuple. If ``default`` is an int or a float, a library's integer becomes

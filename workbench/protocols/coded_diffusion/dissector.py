@@ -15,7 +15,7 @@ def _rank_text(rank: int, values: Values) -> str:
     return refused(f"{rank}", f"a rank is at most {wire.LARGEST_GENERATION - 1}")
 
 
-def _field_text(number: int, values: Values) -> str:
+def _finite_field_text(number: int, values: Values) -> str:
     known = f"{field_of(wire.FIELD_ORDERS[number])!r}" if number < len(wire.FIELD_ORDERS) else "unknown field"
     return f"{number}: {known}"
 
@@ -30,12 +30,12 @@ def _fault(values: Values) -> str:
     )
 
 
-def _field(values: Values) -> Any:
+def _finite_field(values: Values) -> Any:
     return field_of(wire.FIELD_ORDERS[values["field"]])
 
 
 def _vector_B(values: Values) -> int:
-    size_B: int = _field(values).size_B(values["generation_size"])
+    size_B: int = _finite_field(values).size_B(values["generation_size"])
     return size_B
 
 
@@ -44,7 +44,7 @@ def _coefficients_text(row: bytes, values: Values) -> str:
 
     If the row is invalid, the text also gives the reason.
     """
-    field = _field(values)
+    field = _finite_field(values)
     vector = field.unpack(row, values["generation_size"])
     text = ", ".join(map(str, vector))
     if not any(vector):
@@ -61,7 +61,7 @@ def _information_B(values: Values) -> int:
 
 
 def _symbols_text(row: bytes, values: Values) -> str:
-    field = _field(values)
+    field = _finite_field(values)
     text = f"{len(row) * 8 // field.symbol_bits} symbols of {field!r}"
     try:
         field.check_row(row)
@@ -74,7 +74,7 @@ _CODED = (
     *EVENT_ID,
     Number("hops", "H"),
     Number("generation_size", "B", "{} chunks"),
-    Number("field", "B", _field_text),
+    Number("field", "B", _finite_field_text),
     Number("length_B", "H", "{} bytes", "event length"),
     Check(_fault),
     Octets("encoding_vector", _vector_B, _coefficients_text, note="a packed row of as many symbols as chunks"),

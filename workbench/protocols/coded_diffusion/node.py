@@ -85,7 +85,7 @@ class CodedDiffusionNode(Node):
         frame = wire.encode_event(wire.Event(self.address, number, attributes))
         self._published += 1
         self.events.append(Originated(NOBODY, "event", self.address, number, number, ""))
-        self._hold((self.address, number), tuple(attributes), NOBODY, "event", 0, now)
+        self._record_and_deliver((self.address, number), tuple(attributes), NOBODY, "event", 0, now)
         self.outbox.append((None, frame))
         return number
 
@@ -115,16 +115,16 @@ class CodedDiffusionNode(Node):
         if event_id not in self.generations and not self._make_room_for_event(now, 0):
             self.drop(previous_hop, "event", event.origin, event.sequence, "full")
             return
-        self._forget(event_id)
+        self._remove_generation(event_id)
         self.known[event_id] = now
-        self._hold(event_id, event.attributes, previous_hop, "event", 1, now)
+        self._record_and_deliver(event_id, event.attributes, previous_hop, "event", 1, now)
         generation = self._generation_of_event(event)
         self._send_combinations(event_id, generation, self.settings.bootstrap_factor)
         self._report_forwarded(previous_hop, event_id, self.settings.bootstrap_factor)
         self._forget_answering_event()
         if self._keep_us and len(self._ids) < self.settings.max_events:
             generation.due_us = now + self._keep_us
-            self._add(event_id, generation)
+            self._add_generation(event_id, generation)
             self._plan_wake()
 
     def _generation_of_event(self, event):
@@ -153,11 +153,11 @@ class CodedDiffusionNode(Node):
                 self.drop(previous_hop, "coded", coded.origin, coded.sequence, "full")
                 return
             generation = Generation(_common_header(coded))
-            self._add(event_id, generation)
-            self._report_begun(event_id, generation, previous_hop)
+            self._add_generation(event_id, generation)
+            self._report_generation_begun(event_id, generation, previous_hop)
         elif generation.header != _common_header(coded):
             # Either header may be the forged one. If it is the first, the node could never decode the event with it.
-            self._begin_again(event_id, generation, _common_header(coded), previous_hop, now)
+            self._restart_generation(event_id, generation, _common_header(coded), previous_hop, now)
         self.known[event_id] = now
         decoder = generation.decoder
         if not decoder.add(coded.encoding_vector, coded.information_vector):
@@ -226,7 +226,7 @@ class CodedDiffusionNode(Node):
             if generation.requested:
                 self._plan_answer(generation, now)
         elif generation.send_us is None:
-            self._forget(event_id)
+            self._remove_generation(event_id)
 
     def _plan_sending(self, generation, now):
         if generation.has_sent and not self.settings.rearm:
@@ -247,13 +247,13 @@ class CodedDiffusionNode(Node):
             data = memoryview(join(chunks, length_B + wire.CHECKSUM_B))
             attributes = wire.coded_attributes(event_id[0], event_id[1], data)
         except DecodeError:
-            self._begin_again(event_id, generation, generation.header, previous_hop, now)
+            self._restart_generation(event_id, generation, generation.header, previous_hop, now)
             return False
         self.events.append(Decoded(previous_hop, "coded", event_id[0], event_id[1], generation_size, ""))
-        self._hold(event_id, attributes, previous_hop, "coded", generation.hops, now)
+        self._record_and_deliver(event_id, attributes, previous_hop, "coded", generation.hops, now)
         return True
 
-    def _begin_again(self, event_id, generation, header, previous_hop, now):
+    def _restart_generation(self, event_id, generation, header, previous_hop, now):
         """Drop all packets of an event, and start over with an empty generation.
 
         The caller has found that the packets do not belong together: their headers differ, or the decoded checksum is
@@ -265,10 +265,10 @@ class CodedDiffusionNode(Node):
         self.drop(previous_hop, "coded", event_id[0], event_id[1], "corrupt")
         generation.begin(header)
         generation.is_suspect = True
-        self._report_begun(event_id, generation, previous_hop)
+        self._report_generation_begun(event_id, generation, previous_hop)
         self._plan_request(generation, now)
 
-    def _report_begun(self, event_id, generation, previous_hop):
+    def _report_generation_begun(self, event_id, generation, previous_hop):
         event = GenerationBegun(previous_hop, "coded", event_id[0], event_id[1], generation.header[0], "")
         self.events.append(event)
 
@@ -287,7 +287,7 @@ class CodedDiffusionNode(Node):
         if heard_us is None or (generation is not None and not generation.decoder.is_complete):
             return False
         if rules.is_quiet(now, heard_us, self._forget_after_us):
-            self._forget(event_id)
+            self._remove_generation(event_id)
             del self.known[event_id]
             return False
         self.known[event_id] = now
@@ -301,11 +301,11 @@ class CodedDiffusionNode(Node):
         """
         if matrices:
             self._forget_answering_event()
-        if self._is_full(matrices) and now >= self._next_search_us:
+        if self._is_memory_full(matrices) and now >= self._next_search_us:
             self._forget_quiet_events(now)
-        return not self._is_full(matrices)
+        return not self._is_memory_full(matrices)
 
-    def _is_full(self, matrices):
+    def _is_memory_full(self, matrices):
         settings = self.settings
         return rules.is_full(len(self.known), settings.max_known, len(self._ids) + matrices, settings.max_events)
 
@@ -316,7 +316,7 @@ class CodedDiffusionNode(Node):
         for event_id in self._ids:
             generation = self.generations[event_id]
             if generation.decoder.is_complete and generation.send_us is None:
-                self._forget(event_id)
+                self._remove_generation(event_id)
                 return
 
     def _forget_quiet_events(self, now):
@@ -324,7 +324,7 @@ class CodedDiffusionNode(Node):
             event_id for event_id in self.known if rules.is_quiet(now, self.known[event_id], self._forget_after_us)
         ]
         for event_id in [event_id for event_id in self._ids if event_id in quiet_ids]:
-            self._forget(event_id)
+            self._remove_generation(event_id)
             self.drop(NOBODY, "coded", event_id[0], event_id[1], "expired")
         for event_id in quiet_ids:
             del self.known[event_id]
@@ -332,17 +332,17 @@ class CodedDiffusionNode(Node):
         oldest_us = min(self.known.values()) if self.known else now
         self._next_search_us = oldest_us + self._forget_after_us
 
-    def _add(self, event_id, generation):
+    def _add_generation(self, event_id, generation):
         self.generations[event_id] = generation
         self._ids.append(event_id)
 
-    def _forget(self, event_id):
+    def _remove_generation(self, event_id):
         if event_id in self.generations:
             del self.generations[event_id]
             self._ids.remove(event_id)
             self._plan_wake()
 
-    def _hold(self, event_id, attributes, previous_hop, name, hops, now):
+    def _record_and_deliver(self, event_id, attributes, previous_hop, name, hops, now):
         """Record that this node holds an event, and deliver its attributes to matching subscriptions.
 
         ``previous_hop``, ``name``, ``hops``: the sender of the message that completed the event, the name of its type,
@@ -359,15 +359,15 @@ class CodedDiffusionNode(Node):
         for event_id in list(self._ids):
             generation = self.generations[event_id]
             if generation.send_us is not None and generation.send_us <= now:
-                self._send_planned(event_id, generation, now)
+                self._send_planned_packets(event_id, generation, now)
             if generation.due_us is not None and generation.due_us <= now:
                 if generation.decoder.is_complete:
-                    self._forget(event_id)
+                    self._remove_generation(event_id)
                 else:
                     self._send_request(event_id, generation, now)
         self._plan_wake()
 
-    def _send_planned(self, event_id, generation, now):
+    def _send_planned_packets(self, event_id, generation, now):
         generation.send_us = None
         generation.has_sent = True
         self.known[event_id] = now
@@ -379,7 +379,7 @@ class CodedDiffusionNode(Node):
         self._send_combinations(event_id, generation, count)
         self._report_forwarded(NOBODY, event_id, count)
         if is_complete and generation.due_us is None:
-            self._forget(event_id)
+            self._remove_generation(event_id)
 
     def _send_request(self, event_id, generation, now):
         """Request more packets for an incomplete generation, unless ``max_requests`` requests have already been sent.
@@ -399,9 +399,9 @@ class CodedDiffusionNode(Node):
     def _send_combinations(self, event_id, generation, count):
         recoder = Recoder(generation.decoder, self.random)
         for _ in range(count):
-            self._send(event_id, generation.hops, generation.header, recoder.recode())
+            self._send_coded_packet(event_id, generation.hops, generation.header, recoder.recode())
 
-    def _send(self, event_id, hops, header, packet):
+    def _send_coded_packet(self, event_id, hops, header, packet):
         generation_size, field_order, length_B = header
         hops = min(hops, wire.U16 - 1)
         coded = wire.Coded(event_id[0], event_id[1], hops, generation_size, field_order, length_B, packet[0], packet[1])

@@ -174,7 +174,9 @@ class _Gradients:
             key = row.peer, row.sequence
             if row.detail == "reinforcement" and row.event == "gradient_set":
                 renewed_keys = [
-                    gradient for gradient in last_rows if gradient[0] == row.peer and _is_set(last_rows[gradient], row)
+                    gradient
+                    for gradient in last_rows
+                    if gradient[0] == row.peer and _is_gradient_set(last_rows[gradient], row)
                 ]
                 last_rows.update(dict.fromkeys(renewed_keys or [(row.peer, NOBODY)], row))
             elif row.event == "gradient_removed" and key not in last_rows and (row.peer, NOBODY) in last_rows:
@@ -188,7 +190,7 @@ class _Gradients:
 
         ``end_position``: the position in the trace of the last row to search.
         """
-        active_neighbors = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
+        active_neighbors = {row.peer for row in self._last_rows(node, at_row).values() if _is_gradient_set(row, at_row)}
         return active_neighbors | {
             row.peer for row in self._rows("gradient_set", node) if at_row.position < row.position <= end_position
         }
@@ -196,7 +198,7 @@ class _Gradients:
     def missing_gradient(self, node: int, at_row: Row) -> Step | None:
         """Return the step (event) that explains why a node had no gradient at row ``at_row``, or None if it had one."""
         last_rows = self._last_rows(node, at_row)
-        if any(_is_set(row, at_row) for row in last_rows.values()):
+        if any(_is_gradient_set(row, at_row) for row in last_rows.values()):
             return None
         if last_rows:
             newest_row = max(last_rows.values(), key=lambda row: row.position)
@@ -223,13 +225,13 @@ class _Gradients:
 
         Otherwise return None. ``at_row``: the trace row in which the node received the reading.
         """
-        active_rows = [row for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)]
+        active_rows = [row for row in self._last_rows(node, at_row).values() if _is_gradient_set(row, at_row)]
         if active_rows and {row.peer for row in active_rows} == {at_row.peer}:
             return Step("no_way_on", node, at_row.peer, at_row.time_us, "", (active_rows[-1], at_row))
         return None
 
 
-def _is_set(row: Row, at_row: Row) -> bool:
+def _is_gradient_set(row: Row, at_row: Row) -> bool:
     """Return whether a gradient exists at the time of the trace row ``at_row``.
 
     ``row``: the last row before ``at_row`` that set, renewed or removed this gradient.

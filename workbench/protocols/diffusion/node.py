@@ -102,7 +102,7 @@ class DiffusionNode(Node):
                 % (self.address, len(self.subscriptions.open))
             )
         attributes = subscription.attributes
-        self._check_count(attributes)
+        self._check_attribute_count(attributes)
         own_interest = None
         for other_interest in self.own_interests:
             if constraints(other_interest.attributes) == constraints(attributes):
@@ -159,7 +159,7 @@ class DiffusionNode(Node):
         """
         attributes = with_payload(attributes, payload)
         check_publication(attributes, self.matching == "two-way")
-        self._check_count(attributes)
+        self._check_attribute_count(attributes)
         data = wire.Data(0, self.address, self.address, 1, False, (), attributes)
         wire.encode_data(data, self.settings.profile, self.matching)
         number = self.first_number + self._readings
@@ -190,7 +190,7 @@ class DiffusionNode(Node):
                 "the reinforcement %s is less constrained than the subscription %s; add the subscription's constraints"
                 % (text_of(wanted_attributes), text_of(own_interest.attributes))
             )
-        self._check_count(wanted_attributes)
+        self._check_attribute_count(wanted_attributes)
         # Encode before changing any state: a reinforcement that does not fit its frame has no effect.
         wire.encode_interest(
             wire.Interest(0, self.address, 0, self.address, 1, 0, wanted_attributes), self.settings.profile
@@ -218,9 +218,9 @@ class DiffusionNode(Node):
         else:
             self.black_list.append(neighbor)
             for entry in self.cache.entries:
-                self._remove(entry, "blacklisted", neighbor=neighbor)
+                self._remove_gradients(entry, "blacklisted", neighbor=neighbor)
 
-    def _check_count(self, attributes):
+    def _check_attribute_count(self, attributes):
         if len(attributes) > self.settings.max_attributes:
             raise AttributeFormatError(
                 "a publication or subscription has %d attributes; it may have at most max_attributes=%d"
@@ -247,10 +247,10 @@ class DiffusionNode(Node):
                 self._send_interest(own_interest, now)
             elif own_interest.repeat_us is not None and own_interest.repeat_us <= now:
                 own_interest.repeats += 1
-                self._flood(own_interest, now)
+                self._flood_round(own_interest, now)
         for due_frame in [frame for frame in self.waiting if frame[0] <= now]:
             self.waiting.remove(due_frame)
-            self._send_again(due_frame[1], due_frame[2], due_frame[3], now)
+            self._resend_data(due_frame[1], due_frame[2], due_frame[3], now)
         self._drop_old_samples(now)
         if self._tick_us is not None and self._tick_us <= now:
             self._tick_us = None
@@ -329,9 +329,9 @@ class DiffusionNode(Node):
         refresh_us = int(self.settings.refresh_s * SECOND_US)
         own.refresh_us = now + refresh_us if refresh_us else None
         own.repeats = 0
-        self._flood(own, now)
+        self._flood_round(own, now)
 
-    def _flood(self, own, now):
+    def _flood_round(self, own, now):
         """Send this node's interest ``own`` in its current round; plan to repeat it in case no neighbor forwards it."""
         expiration_s = self.expiration_s(own, now)
         self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
@@ -440,13 +440,13 @@ class DiffusionNode(Node):
         if attributes is not interest.attributes:
             interest = _with_attributes(interest, attributes)
         if interest.expiration_s == 0:
-            self._cancel(interest)
+            self._remove_cancelled_gradients(interest)
         else:
             self._cache_interest(interest, now)
         if interest.ttl <= 1:
             self._drop_message(interest, "interest", "ttl")
             return
-        self.outbox.append((None, self._next_frame(interest)))
+        self.outbox.append((None, self._encode_forwarded_interest(interest)))
         self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
     def _cache_interest(self, interest, now):
@@ -467,10 +467,10 @@ class DiffusionNode(Node):
         )
         self._set_gradient(entry, interest, now)
         self._report_head(entry, interest.sink, old_head)
-        self._pace(entry, interest)
+        self._store_pace(entry, interest)
         self._plan_tick(now)
 
-    def _pace(self, entry, interest):
+    def _store_pace(self, entry, interest):
         """Store the shortest time between readings that an interest or a reinforcement requests by its INTERVAL.
 
         ``entry``: the interest's entry in the interest cache.
@@ -552,7 +552,7 @@ class DiffusionNode(Node):
             )
         )
 
-    def _cancel(self, interest):
+    def _remove_cancelled_gradients(self, interest):
         """Remove the gradients of an interest that its sink has cancelled.
 
         In entries with narrower constraints, also remove the sink's gradients that only reinforcements have set.
@@ -574,7 +574,7 @@ class DiffusionNode(Node):
                 self.cache.entries.remove(entry)
                 self._report_interest_removed(entry, "cancelled")
 
-    def _next_frame(self, interest):
+    def _encode_forwarded_interest(self, interest):
         """Return the frame in which this node forwards an interest or a reinforcement, with a ttl lower by 1."""
         sequence, sink, round_, _, ttl, expiration_s, attributes = interest
         return wire.encode_interest(
@@ -588,14 +588,14 @@ class DiffusionNode(Node):
             return
         self._first_expiry_us = FOREVER_US
         for entry in list(self.cache.entries):
-            self._remove(entry, "expired", expired_at=now)
+            self._remove_gradients(entry, "expired", expired_at=now)
             if not entry.gradients:
                 self.cache.entries.remove(entry)
                 self._report_interest_removed(entry, "expired")
             for gradient in entry.gradients:
                 self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
 
-    def _remove(self, entry, reason, neighbor=None, expired_at=None):
+    def _remove_gradients(self, entry, reason, neighbor=None, expired_at=None):
         """Remove all gradients of a cache entry towards ``neighbor``, or all that have expired at ``expired_at`` (µs).
 
         One of these two arguments is None. Report the removed gradients with ``reason``. If a sink has lost its first
@@ -641,7 +641,7 @@ class DiffusionNode(Node):
             self.address,
             own.round,
             self.address,
-            # `_next_frame` lowers the ttl by one hop.
+            # `_encode_forwarded_interest` lowers the ttl by one hop.
             self.settings.ttl + 1,
             self.expiration_s(own, now),
             attributes,
@@ -670,7 +670,7 @@ class DiffusionNode(Node):
         if entry is None:
             entry = self._add_entry(reinforcement)
         self.set_gradient(entry, reinforcement, now, reinforced_by=reinforcement.sequence)
-        self._pace(entry, reinforcement)
+        self._store_pace(entry, reinforcement)
         self._send_reinforcement(reinforcement, paths)
         self._plan_tick(now)
 
@@ -680,7 +680,7 @@ class DiffusionNode(Node):
             self._drop_message(reinforcement, "reinforcement", "ttl")
             return 0
         for path in paths:
-            self.outbox.append((path.neighbor, self._next_frame(reinforcement)))
+            self.outbox.append((path.neighbor, self._encode_forwarded_interest(reinforcement)))
             self.events.append(
                 Reinforced(path.neighbor, "reinforcement", reinforcement.sink, reinforcement.sequence, path.source, "")
             )
@@ -699,7 +699,7 @@ class DiffusionNode(Node):
         matching_samples = []  # (number, attributes, sinks that do not get the sample)
         other_samples = []
         for sample in self.samples:
-            if not self._is_wanted(sample[1]):
+            if not self._has_matching_interest(sample[1]):
                 other_samples.append(sample)
             elif self.pacing is None:
                 matching_samples.append((sample[0], sample[1], ()))
@@ -718,7 +718,7 @@ class DiffusionNode(Node):
             # `_send_data` lowers the ttl by one hop.
             ttl = self.settings.ttl + 1
             data = wire.Data(sequence, self.address, NOBODY, ttl, len(numbers) > 1, early_sinks, attributes)
-            self._route(data, self._note_data(data, now), now)
+            self._filter_and_route(data, self._record_seen_data(data, now), now)
 
     def _drop_old_samples(self, now):
         """Drop the samples that have waited for longer than ``sample_lifetime_s``."""
@@ -727,7 +727,7 @@ class DiffusionNode(Node):
             self.drop(NOBODY, "data", self.address, 0, "expired")
         self.samples = [sample for sample in self.samples if sample[2] > now]
 
-    def _is_wanted(self, attributes):
+    def _has_matching_interest(self, attributes):
         for own_interest in self.own_interests:
             if is_match(own_interest.attributes, attributes, self.matching):
                 return True
@@ -771,9 +771,9 @@ class DiffusionNode(Node):
         self.clean(now)
         seen_record = self.seen_data.get((data.source, data.sequence))
         if seen_record is None:
-            seen_record = self._note_data(data, now)
+            seen_record = self._record_seen_data(data, now)
             if data.source != self.address:
-                self._route(data, seen_record, now)
+                self._filter_and_route(data, seen_record, now)
                 return
             # The message has returned to its source, which has forgotten it.
         if seen_record.is_settled or not self._forward_data(
@@ -781,7 +781,7 @@ class DiffusionNode(Node):
         ):
             self._drop_message(data, "data", "duplicate")
 
-    def _note_data(self, data, now):
+    def _record_seen_data(self, data, now):
         seen_record = SeenData(data.previous_hop, data.ttl, now)
         self.seen_data.put((data.source, data.sequence), seen_record)
         return seen_record
@@ -790,7 +790,7 @@ class DiffusionNode(Node):
         """Return the entries of the cache whose interests match data with these attributes."""
         return [entry for entry in self.cache.entries if is_match(entry.attributes, attributes, self.matching)]
 
-    def _route(self, data, seen, now):
+    def _filter_and_route(self, data, seen, now):
         """Process new data: filter it, then deliver, forward or drop it.
 
         ``seen``: the SeenData record of the message. A23 in the docstring of `workbench.protocols.diffusion` explains
@@ -810,7 +810,7 @@ class DiffusionNode(Node):
             return
         if seen.is_settled:
             data = _with_attributes(data, attributes, ())
-        self._pass_on(data, seen, now)
+        self._deliver_and_forward(data, seen, now)
 
     def send_held(self, data, now):
         """Send data that a filter has made from dropped messages to all sinks whose interests match it.
@@ -818,14 +818,14 @@ class DiffusionNode(Node):
         ``data``: a data message with the origin and sequence number of the last dropped message.
         """
         self.clean(now)
-        seen_record = self.seen_data.get((data.source, data.sequence)) or self._note_data(data, now)
+        seen_record = self.seen_data.get((data.source, data.sequence)) or self._record_seen_data(data, now)
         seen_record.is_settled = True
         if self._reason_to_drop(data.attributes, wire.DATA_HEADER_B) is None:
-            self._pass_on(data, seen_record, now)
+            self._deliver_and_forward(data, seen_record, now)
         else:
             self._drop_message(data, "data", "too_long")
 
-    def _pass_on(self, data, seen, now):
+    def _deliver_and_forward(self, data, seen, now):
         """Deliver data to this node's own subscriptions, and forward or drop it.
 
         ``seen``: the SeenData record of the message.
@@ -894,7 +894,7 @@ class DiffusionNode(Node):
         if data.ttl <= 1:
             self._drop_message(data, "data", "ttl")
             return True
-        copies, unserved_paths = self._share_paths(paths)
+        copies, unserved_paths = self._assign_paths(paths)
         if unserved_paths:
             # One event for all neighbors that are left out.
             self._drop_message(data, "data", "full")
@@ -909,7 +909,7 @@ class DiffusionNode(Node):
                 seen.served |= bit
         return True
 
-    def _share_paths(self, paths):
+    def _assign_paths(self, paths):
         """Choose the neighbors that get a copy of data: at most ``max_next_hops``, and as few as possible.
 
         ``paths``: a list of (sink, candidate next hops, rank). Neighbors are chosen for the paths with rank 0 first
@@ -976,7 +976,7 @@ class DiffusionNode(Node):
             return
         seen_record.retries += 1
         if len(self.waiting) >= rules.MAX_WAITING:
-            self._send_again(destination, seen_record.previous_hop, frame, now)
+            self._resend_data(destination, seen_record.previous_hop, frame, now)
             return
         # Store the previous hop, as the message may be forgotten by then.
         due_us = now + 1 + self.random.below(rules.RETRY_WITHIN_US)
@@ -993,7 +993,7 @@ class DiffusionNode(Node):
             return None
         return message if isinstance(message, wire.Data) and message.previous_hop == self.address else None
 
-    def _send_again(self, failed, previous_hop, frame, now):
+    def _resend_data(self, failed, previous_hop, frame, now):
         """Send data again, if possible to other neighbors than ``failed``, which did not acknowledge it.
 
         ``frame``: the unacknowledged frame; ``previous_hop``: the neighbor that sent the data, which gets no copy.
@@ -1013,7 +1013,7 @@ class DiffusionNode(Node):
             data.listed_sinks,
             data.attributes,
         )
-        self._send_data(data, self._share_paths(paths)[0], data.listed_sinks)
+        self._send_data(data, self._assign_paths(paths)[0], data.listed_sinks)
 
     def _update_data_gradient(self, data_gradients, data):
         if data.previous_hop == NOBODY:

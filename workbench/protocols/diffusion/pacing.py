@@ -45,13 +45,13 @@ class Pacing:
         self.cache = cache
         self.paces = []
 
-    def _pace(self, entry, sink):
+    def _find_pace(self, entry, sink):
         for pace in self.paces:
             if pace.entry is entry and pace.sink == sink:
                 return pace
         return None
 
-    def _forget_removed(self):
+    def _remove_stale_paces(self):
         """Remove the `Pace` objects of entries that are no longer in the interest cache."""
         self.paces = [pace for pace in self.paces if any([pace.entry is entry for entry in self.cache.entries])]
 
@@ -60,8 +60,8 @@ class Pacing:
 
         ``interval_us``: the INTERVAL (µs), or 0 if the message has no INTERVAL.
         """
-        self._forget_removed()
-        pace = self._pace(entry, sink)
+        self._remove_stale_paces()
+        pace = self._find_pace(entry, sink)
         if pace is None:
             if not interval_us:
                 return
@@ -79,14 +79,14 @@ class Pacing:
         the reading is dropped, and the result is None. ``number``: the reading's number at the node; ``published_us``:
         when the reading was published (µs).
         """
-        self._forget_removed()
+        self._remove_stale_paces()
         due_sinks = []
         early_sinks = []
         for entry in self.cache.entries:
             if not is_match(entry.attributes, attributes, node.matching):
                 continue
             for sink in entry.heads():
-                pace = self._pace(entry, sink)
+                pace = self._find_pace(entry, sink)
                 if pace is None:
                     due_sinks.append(sink)
                 elif is_due(published_us, pace.last_us, pace.interval_us):

@@ -84,7 +84,7 @@ def erase(setup: Setup, state: Any, i: int, first_number: int) -> None:
 
 
 @hot
-def _hold(core, state, i, peer, message, hops, now):
+def _record_event(core, state, i, peer, message, hops, now):
     is_first = state.known[message, i] == NEW
     state.known[message, i] = KNOWN
     if state.forgets:
@@ -94,7 +94,7 @@ def _hold(core, state, i, peer, message, hops, now):
 
 
 @hot
-def _remembers(state, i, message):
+def _is_known(state, i, message):
     if state.known[message, i] and state.forgets:
         return twin.is_recent(state.ordinals[message, i], state.taken[i], state.max_events)
     return state.known[message, i] == KNOWN
@@ -109,7 +109,7 @@ def publish(core, state, i, content, number, now):
     message = twin.make_message(core, Message.FLOOD, core.addresses[i], number, content)
     state.known[message, :] = 0
     twin.report_originated(core, now, i, message, number)
-    _hold(core, state, i, NONE, message, 0, now)
+    _record_event(core, state, i, NONE, message, 0, now)
     twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
     twin.let_go(core, message)
 
@@ -122,11 +122,11 @@ def receive(core, state, i, sender, message, ttl, broadcast, now):
     1, or by chance with gossip. A known publication is dropped as a duplicate. ``message``: row of the publication in
     ``core.messages``; ``broadcast`` has no effect.
     """
-    if _remembers(state, i, message):
+    if _is_known(state, i, message):
         twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)
         return
     peer = core.addresses[sender]
-    _hold(core, state, i, peer, message, rules.hops_taken(state.ttl, ttl), now)
+    _record_event(core, state, i, peer, message, rules.hops_taken(state.ttl, ttl), now)
     if ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
     elif state.forwarding_probability < 1.0 and twin.stream_uniform(core, i) >= state.forwarding_probability:

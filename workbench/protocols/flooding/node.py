@@ -33,7 +33,7 @@ class FloodingNode(Node):
         frame = wire.encode(wire.Flood(self.address, sequence, self.ttl, attributes))
         self._published += 1
         self.events.append(Originated(NOBODY, "flood", self.address, sequence, sequence, ""))
-        self._hold((self.address, sequence), NOBODY, 0)
+        self._record_event((self.address, sequence), NOBODY, 0)
         self.deliver_to(self.subscriptions.open, attributes, NOBODY, "flood", self.address, sequence, now)
         self.outbox.append((None, frame))
         return sequence
@@ -57,7 +57,7 @@ class FloodingNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        self._hold(event_id, previous_hop, hops_taken(self.ttl, ttl))
+        self._record_event(event_id, previous_hop, hops_taken(self.ttl, ttl))
         if attributes:
             self.deliver_to(self.subscriptions.open, attributes, previous_hop, "flood", origin, sequence, now)
         if ttl <= 1:
@@ -67,6 +67,6 @@ class FloodingNode(Node):
         if self.tells_all:
             self.events.append(Forwarded(previous_hop, "flood", origin, sequence, 0, ""))
 
-    def _hold(self, event_id, previous_hop, hops):
+    def _record_event(self, event_id, previous_hop, hops):
         self._known.put(event_id)
         self.events.append(Held(previous_hop, "flood", event_id[0], event_id[1], hops, ""))

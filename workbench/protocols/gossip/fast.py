@@ -106,7 +106,7 @@ def _frame_B(length_B: int, pieces: int, number: int) -> int:
     return len(wire.encode(wire.Piece(0, 0, 1, pieces, number, length_B, bytes(piece_end - piece_begin))))
 
 
-def _cuts(setup: Setup) -> np.ndarray:
+def _compute_cuts(setup: Setup) -> np.ndarray:
     lengths_B, inverse = np.unique(setup.work.contents["size_B"], return_inverse=True)
     cuts = np.zeros(max(1, len(lengths_B)), _CUT)
     for cut, length_B in zip(cuts, lengths_B.tolist(), strict=False):
@@ -120,7 +120,7 @@ def _cuts(setup: Setup) -> np.ndarray:
 
 def longest_frame_B(setup: Setup) -> int:
     """Return the size of the longest frame that can be sent (bytes)."""
-    return int(_cuts(setup)["size_B"].max(initial=1))
+    return int(_compute_cuts(setup)["size_B"].max(initial=1))
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
@@ -130,7 +130,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     the trace rows, the frames and the messages.
     """
     row_count = 3 + setup.work.most_subscriptions * setup.work.most_samples
-    piece_count = int(_cuts(setup)["pieces"].max())
+    piece_count = int(_compute_cuts(setup)["pieces"].max())
     return Needs(row_count, 1, 0), Needs(0, 0, 0), Needs(row_count, piece_count, piece_count)
 
 
@@ -151,7 +151,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         setup,
         messages,
         {"publications": publications, "words": word_count},
-        cuts=_cuts(setup),
+        cuts=_compute_cuts(setup),
     )
 
 
@@ -180,7 +180,7 @@ def _is_known(state, i, event):
 
 
 @compiled
-def _remember(state, i, event):
+def _add_known_event(state, i, event):
     """Make node ``i`` remember the publication with the number ``event``, with an empty set of received pieces."""
     state.nodes[i].taken += 1
     state.pairs[event, i].ordinal = state.nodes[i].taken
@@ -197,7 +197,7 @@ def _begin_reassembly(core, state, i, event, pieces, now):
     partial = state.nodes[i].partial
     if partial.count >= state.max_partial:
         oldest_event = np.int64(partial.first)
-        _forget(state, i, oldest_event)
+        _remove_partial(state, i, oldest_event)
         if core.traces:
             evicted_event = state.events[oldest_event]
             twin.add_row(
@@ -222,7 +222,7 @@ def _begin_reassembly(core, state, i, event, pieces, now):
 
 
 @compiled
-def _forget(state, i, event):
+def _remove_partial(state, i, event):
     state.pairs[event, i].missing = 0
     twin.remove(state.nodes[i].partial, state.pairs[:, i], event)
 
@@ -235,7 +235,7 @@ def _store_piece(core, state, i, peer, message, ttl, now):
     if not is_known and pair.missing == 0:
         _begin_reassembly(core, state, i, event, state.cuts[core.messages[message].content].pieces, now)
     if not is_known:
-        _remember(state, i, event)
+        _add_known_event(state, i, event)
     _set_bit(state.received, event, i, piece_number)
     # If no piece is missing, the publication was evicted or is complete. A piece may be stored although the node does
     # not remember receiving it: it forgot the id during the reassembly.
@@ -245,7 +245,7 @@ def _store_piece(core, state, i, peer, message, ttl, now):
     pair.missing -= 1
     pair.hops = max(pair.hops, rules.hops_taken(state.ttl, ttl))
     if pair.missing == 0:
-        _forget(state, i, event)
+        _remove_partial(state, i, event)
         twin.hold_pair(core, state.pairs, i, peer, message, event, pair.hops, now)
 
 
@@ -262,7 +262,7 @@ def publish(core, state, i, content, number, now):
     state.numbers[_PUBLISHED] = event + 1
     state.events[event].origin = core.addresses[i]
     state.events[event].sequence = number
-    _remember(state, i, event)
+    _add_known_event(state, i, event)
     cut = state.cuts[content]
     for piece in range(cut.pieces):
         is_last = piece == cut.pieces - 1

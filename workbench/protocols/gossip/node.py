@@ -33,7 +33,7 @@ class GossipNode(flooding.FloodingNode):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        self._hold(event_id, previous_hop, hops_taken(self.ttl, ttl))
+        self._record_event(event_id, previous_hop, hops_taken(self.ttl, ttl))
         self.deliver_to(self.subscriptions.open, attributes, previous_hop, "flood", origin, sequence, now)
         if ttl <= 1:
             self.drop(previous_hop, "flood", origin, sequence, "ttl")

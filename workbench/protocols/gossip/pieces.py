@@ -65,7 +65,7 @@ class PiecesGossipNode(FloodingNode):
         self._published += 1
         self.events.append(Originated(NOBODY, "piece", self.address, number, number, ""))
         self._known.put((self.address, number), (piece_count, len(data), (1 << piece_count) - 1))
-        self._hold_and_deliver(attributes, self.address, number, NOBODY, 0, now)
+        self._record_and_deliver(attributes, self.address, number, NOBODY, 0, now)
         self.outbox += frames
         return number
 
@@ -124,23 +124,23 @@ class PiecesGossipNode(FloodingNode):
         partial.missing -= 1
         partial.hops = max(partial.hops, hops_taken(self.ttl, piece.ttl))
         if partial.missing == 0:
-            self._forget(event_id)
+            self._remove_partial(event_id)
             attributes = event_attributes(b"".join(partial.data))
-            self._hold_and_deliver(attributes, piece.origin, piece.sequence, previous_hop, partial.hops, now)
+            self._record_and_deliver(attributes, piece.origin, piece.sequence, previous_hop, partial.hops, now)
 
     def _begin_reassembly(self, event_id, piece):
         if len(self._partial_ids) >= self.settings.max_partial:
             oldest_id = self._partial_ids[0]
-            self._forget(oldest_id)
+            self._remove_partial(oldest_id)
             self.drop(NOBODY, "piece", oldest_id[0], oldest_id[1], "evicted")
         partial = self.partial[event_id] = Partial(piece)
         self._partial_ids.append(event_id)
         return partial
 
-    def _forget(self, event_id):
+    def _remove_partial(self, event_id):
         del self.partial[event_id]
         self._partial_ids.remove(event_id)
 
-    def _hold_and_deliver(self, attributes, origin, sequence, previous_hop, hops, now):
+    def _record_and_deliver(self, attributes, origin, sequence, previous_hop, hops, now):
         self.events.append(Held(previous_hop, "piece", origin, sequence, hops, ""))
         self.deliver_to(self.subscriptions.open, attributes, previous_hop, "piece", origin, sequence, now)

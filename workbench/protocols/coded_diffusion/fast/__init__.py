@@ -46,7 +46,7 @@ def has_room(core, state):
 
 
 @compiled
-def _note_heard(state, i, event, now):
+def _record_heard_time(state, i, event, now):
     """Record ``now`` as the last time at which node ``i`` heard or sent a frame of an event.
 
     ``event``: the event's number (0, 1, ...) in the order of publishing.
@@ -74,7 +74,7 @@ def _is_finished(core, state, i, origin, event, now):
     if not pair.knows or (generation != NO_GENERATION and state.generations[generation].rank < state.generation_size):
         return False
     if is_quiet(now, pair.heard_us, state.forget_after_us):
-        _forget(core, state, i, event)
+        _remove_generation(core, state, i, event)
         pair.knows = 0
         state.nodes[i].known -= 1
         return False
@@ -83,7 +83,7 @@ def _is_finished(core, state, i, origin, event, now):
 
 
 @compiled
-def _is_full(state, i, matrices):
+def _is_memory_full(state, i, matrices):
     node = state.nodes[i]
     return is_full(node.known, state.max_known, node.generations.count + matrices, state.max_events)
 
@@ -97,9 +97,9 @@ def _make_room_for_event(core, state, i, matrices, now):
     """
     if matrices:
         _forget_answering_event(core, state, i)
-    if _is_full(state, i, matrices) and now >= state.nodes[i].next_search_us:
+    if _is_memory_full(state, i, matrices) and now >= state.nodes[i].next_search_us:
         _forget_quiet_events(core, state, i, now)
-    return not _is_full(state, i, matrices)
+    return not _is_memory_full(state, i, matrices)
 
 
 @compiled
@@ -112,7 +112,7 @@ def _forget_answering_event(core, state, i):
     while generation != NONE:
         generation_record = state.generations[generation]
         if generation_record.rank == state.generation_size and generation_record.send_us == NONE:
-            _forget(core, state, i, generation_record.event)
+            _remove_generation(core, state, i, generation_record.event)
             return
         generation = generation_record.next
 
@@ -126,7 +126,7 @@ def _forget_quiet_events(core, state, i, now):
         event = state.generations[generation].event
         pair = state.pairs[event, i]
         if pair.knows and is_quiet(now, pair.heard_us, state.forget_after_us):
-            _forget(core, state, i, event)
+            _remove_generation(core, state, i, event)
             _report_expired(core, state, i, event, now)
         generation = next_generation
     remaining_count = node.known
@@ -195,7 +195,7 @@ def _begin_generation(state, i, event):
 
 
 @compiled
-def _forget(core, state, i, event):
+def _remove_generation(core, state, i, event):
     """Remove node ``i``'s generation (decoding state) of an event, if it has one, and plan the next wake-up."""
     generation = state.pairs[event, i].generation
     if generation != NO_GENERATION:
@@ -265,7 +265,7 @@ def _plan_forgetting(core, state, i, generation, now):
         if generation_record.requested:
             _plan_answer(state, generation, now)
     elif generation_record.send_us == NONE:
-        _forget(core, state, i, generation_record.event)
+        _remove_generation(core, state, i, generation_record.event)
 
 
 # Packets
@@ -324,8 +324,8 @@ def _receive_event(core, state, i, sender, message, event, now):
     if state.pairs[event, i].generation == NO_GENERATION and not _make_room_for_event(core, state, i, 0, now):
         twin.drop(core, now, i, peer, message, Reason.FULL)
         return
-    _forget(core, state, i, event)
-    _note_heard(state, i, event, now)
+    _remove_generation(core, state, i, event)
+    _record_heard_time(state, i, event, now)
     twin.hold_pair(core, state.pairs, i, peer, message, event, 1, now)
     _forget_answering_event(core, state, i)
     is_stored = state.keep_us and state.nodes[i].generations.count < state.max_events
@@ -340,7 +340,7 @@ def _receive_event(core, state, i, sender, message, event, now):
         generation_record.due_us = now + state.keep_us
         _plan_wake(core, state, i)
     else:
-        _forget(core, state, i, event)
+        _remove_generation(core, state, i, event)
 
 
 @hot
@@ -356,7 +356,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
             return
         generation = _begin_generation(state, i, event)
         twin.report(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
-    _note_heard(state, i, event, now)
+    _record_heard_time(state, i, event, now)
     generation_record = state.generations[generation]
     pivot = insert(state, generation, message) if generation_record.rank < state.generation_size else NONE
     if pivot == NONE:
@@ -387,7 +387,7 @@ def _receive_request(core, state, i, sender, message, rank, event, now):
     if generation == NO_GENERATION:
         twin.drop(core, now, i, core.addresses[sender], message, Reason.NOT_AT_HAND)
         return
-    _note_heard(state, i, event, now)
+    _record_heard_time(state, i, event, now)
     generation_record = state.generations[generation]
     generation_record.requested = max(generation_record.requested, state.generation_size - rank)
     if generation_record.rank == state.generation_size:
@@ -436,11 +436,11 @@ def receive(core, state, i, sender, message, hops_or_rank, broadcast, now):
 
 
 @compiled
-def _send_planned(core, state, i, generation, now):
+def _send_planned_packets(core, state, i, generation, now):
     generation_record = state.generations[generation]
     generation_record.send_us = NONE
     generation_record.has_sent = 1
-    _note_heard(state, i, generation_record.event, now)
+    _record_heard_time(state, i, generation_record.event, now)
     count = np.int64(state.sends[generation_record.fresh])
     generation_record.fresh = 0
     if generation_record.rank == state.generation_size:
@@ -462,7 +462,7 @@ def _send_request(core, state, i, generation, now):
         return
     generation_record.requests += 1
     generation_record.due_us = now + state.request_after_us
-    _note_heard(state, i, generation_record.event, now)
+    _record_heard_time(state, i, generation_record.event, now)
     publisher_event = state.events[generation_record.event]
     size_B, airtime_us = state.request_size_B, state.request_airtime_us
     message = twin.take_message(
@@ -495,7 +495,7 @@ def wake(core, state, i, now):
         generation_record = state.generations[generation]
         next_generation = generation_record.next
         if generation_record.send_us != NONE and generation_record.send_us <= now:
-            _send_planned(core, state, i, generation, now)
+            _send_planned_packets(core, state, i, generation, now)
         is_complete = generation_record.rank == state.generation_size
         # Without requests a decoded event is forgotten once its timer has fired.
         if (
@@ -503,7 +503,7 @@ def wake(core, state, i, now):
             and generation_record.send_us == NONE
             and (generation_record.due_us == NONE or generation_record.due_us <= now)
         ):
-            _forget(core, state, i, generation_record.event)
+            _remove_generation(core, state, i, generation_record.event)
         elif not is_complete and generation_record.due_us != NONE and generation_record.due_us <= now:
             _send_request(core, state, i, generation, now)
         generation = next_generation

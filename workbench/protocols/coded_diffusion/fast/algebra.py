@@ -55,7 +55,7 @@ def tables(order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @compiled
-def _negative(state, symbol):
+def _negate(state, symbol):
     return state.modulus - symbol if state.modulus else symbol
 
 
@@ -114,7 +114,7 @@ def insert(state, generation, message):
     pivot = NONE
     for pivot_row in range(generation_size):
         if new_row[pivot_row] and matrices[generation, pivot_row, pivot_row]:
-            factor = state.logarithms[_negative(state, np.int64(new_row[pivot_row]))]
+            factor = state.logarithms[_negate(state, np.int64(new_row[pivot_row]))]
             for column in range(pivot_row, generation_size):
                 new_row[column] = _sum(
                     state, new_row[column], _product(state, factor, matrices[generation, pivot_row, column])
@@ -130,7 +130,7 @@ def insert(state, generation, message):
     for pivot_row in range(generation_size):
         coefficient = np.int64(matrices[generation, pivot_row, pivot])
         if coefficient and matrices[generation, pivot_row, pivot_row]:
-            factor = state.logarithms[_negative(state, coefficient)]
+            factor = state.logarithms[_negate(state, coefficient)]
             for column in range(pivot, generation_size):
                 matrices[generation, pivot_row, column] = _sum(
                     state, matrices[generation, pivot_row, column], _product(state, factor, new_row[column])

@@ -24,11 +24,11 @@ HOSTILE = Parameter("hostile", 0, 0, 0xFFFFFFFF, "node", "number of the hostile 
 class HostileNode(CodedDiffusionNode):
     """A node of coded diffusion whose packets have random information vectors."""
 
-    def _send(self, event_id: Any, hops: int, header: Any, packet: Any) -> None:
+    def _send_coded_packet(self, event_id: Any, hops: int, header: Any, packet: Any) -> None:
         field: Any = field_of(header[1])
         symbols = 8 * len(packet.information_vector) // field.symbol_bits
         noise = bytes(field.pack(draw_coefficients(field, symbols, self.random)))
-        super()._send(event_id, hops, header, CodedPacket(packet.encoding_vector, noise))
+        super()._send_coded_packet(event_id, hops, header, CodedPacket(packet.encoding_vector, noise))
 
 
 class PollutedDiffusion(CodedDiffusion):

@@ -91,7 +91,7 @@ def append_list(state, list_id):
 
 
 @compiled
-def _bucket(state, first, last):
+def _hash_to_bucket(state, first, last):
     hash_value = np.uint64(14695981039346656037)
     for row in range(first, last):
         for column in range(3):
@@ -100,10 +100,10 @@ def _bucket(state, first, last):
 
 
 @compiled
-def _remember(state, list_id):
+def _add_to_hash_table(state, list_id):
     """Add a list to the hash table by which `intern_list` finds a list with the same content."""
     attribute_list = state.lists[list_id]
-    bucket = _bucket(state, attribute_list.first, attribute_list.last)
+    bucket = _hash_to_bucket(state, attribute_list.first, attribute_list.last)
     attribute_list.next = state.buckets[bucket]
     state.buckets[bucket] = list_id
     state.numbers[Number.REMEMBERED] += 1
@@ -144,8 +144,8 @@ def intern_list(state, first):
     """
     end_row = state.numbers[Number.ATTRIBUTES]
     while state.numbers[Number.REMEMBERED] < state.numbers[Number.LISTS]:
-        _remember(state, state.numbers[Number.REMEMBERED])
-    list_id = state.buckets[_bucket(state, first, end_row)]
+        _add_to_hash_table(state, state.numbers[Number.REMEMBERED])
+    list_id = state.buckets[_hash_to_bucket(state, first, end_row)]
     while list_id != NONE:
         attribute_list = state.lists[list_id]
         if _have_same_rows(state, first, end_row, attribute_list.first, attribute_list.last):
@@ -160,7 +160,7 @@ def intern_list(state, first):
     attribute_list.size_B = _size_B(state, first, end_row)
     attribute_list.constraints = NONE
     attribute_list.detail = NONE
-    _remember(state, list_id)
+    _add_to_hash_table(state, list_id)
     return list_id
 
 
@@ -225,18 +225,18 @@ def _is_within_rows(state, first, last, outer_first, outer_last):
         if rows[row, 1] == IS:
             continue
         key = rows[row, 0]
-        if not _constrains(rows, key, first, last):
+        if not _is_constrained(rows, key, first, last):
             return False
         if state.is_blob[key]:
-            if not _blobs_within(rows, key, first, last, outer_first, outer_last):
+            if not _are_blobs_within(rows, key, first, last, outer_first, outer_last):
                 return False
-        elif not _integers_within(rows, key, first, last, outer_first, outer_last):
+        elif not _are_integers_within(rows, key, first, last, outer_first, outer_last):
             return False
     return True
 
 
 @compiled
-def _constrains(rows, key, first, last):
+def _is_constrained(rows, key, first, last):
     is_constrained = False
     for row in range(first, last):
         is_constrained = is_constrained or (rows[row, 0] == key and rows[row, 1] != IS)
@@ -252,7 +252,7 @@ def _has_row(rows, key, operator, value, first, last):
 
 
 @compiled
-def _bounds(rows, key, first, last):
+def _integer_bounds(rows, key, first, last):
     """Return (lowest, highest) of the integers that meet all constraints on ``key`` in rows first:last.
 
     If no integer meets the constraints, lowest is above highest.
@@ -278,9 +278,9 @@ def _bounds(rows, key, first, last):
 
 
 @compiled
-def _integers_within(rows, key, first, last, outer_first, outer_last):
-    low, high = _bounds(rows, key, first, last)
-    outer_low, outer_high = _bounds(rows, key, outer_first, outer_last)
+def _are_integers_within(rows, key, first, last, outer_first, outer_last):
+    low, high = _integer_bounds(rows, key, first, last)
+    outer_low, outer_high = _integer_bounds(rows, key, outer_first, outer_last)
     if low > high:
         return True
     if low < outer_low or high > outer_high:
@@ -298,13 +298,15 @@ def _integers_within(rows, key, first, last, outer_first, outer_last):
 
 
 @compiled
-def _blobs_within(rows, key, first, last, outer_first, outer_last):
+def _are_blobs_within(rows, key, first, last, outer_first, outer_last):
     has_equal = False
     for row in range(first, last):
         if rows[row, 0] == key and rows[row, 1] == EQ:
             has_equal = True
             blob = rows[row, 2]
-            if _meets(rows, key, blob, first, last) and not _meets(rows, key, blob, outer_first, outer_last):
+            if _meets_constraints(rows, key, blob, first, last) and not _meets_constraints(
+                rows, key, blob, outer_first, outer_last
+            ):
                 return False
     if has_equal:
         return True
@@ -317,7 +319,7 @@ def _blobs_within(rows, key, first, last, outer_first, outer_last):
 
 
 @compiled
-def _meets(rows, key, value, first, last):
+def _meets_constraints(rows, key, value, first, last):
     """Return whether ``value`` meets all constraints on ``key`` in ``rows[first:last]``, an array of attributes."""
     for row in range(first, last):
         if rows[row, 0] == key and rows[row, 1] != IS and not twin.satisfies(value, rows[row, 1], rows[row, 2]):

@@ -128,11 +128,11 @@ def head_of(state, entry, sink):
     if gradient_index == state.entries[entry].gradients:
         return NO_HEAD
     gradient = state.gradients[entry, gradient_index]
-    return np.int64(gradient.neighbor), np.int64(_interest_number(gradient)), np.int64(gradient.reinforced_by != NONE)
+    return np.int64(gradient.neighbor), np.int64(_interest_sequence(gradient)), np.int64(gradient.reinforced_by != NONE)
 
 
 @compiled
-def _interest_number(gradient):
+def _interest_sequence(gradient):
     """Return the sequence number of a gradient's interest, or 0 if only reinforcements have set the gradient."""
     return max(gradient.sequence, 0)
 
@@ -166,7 +166,7 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_
     gradient_index = _gradient_index(state, entry, sink, neighbor)
     is_new = gradient_index == NONE
     if is_new:
-        gradient_index = _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by)
+        gradient_index = _add_gradient(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by)
         if gradient_index == NONE:
             return
     gradient = state.gradients[entry, gradient_index]
@@ -211,7 +211,7 @@ def _gradient_index(state, entry, sink, neighbor):
 
 
 @compiled
-def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
+def _add_gradient(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
     """Append a gradient to a cache entry and return its index, or NONE if the new gradient is dropped.
 
     If the entry is full, `rules.gradient_to_replace` decides whether the new gradient or an old one is dropped.
@@ -305,11 +305,11 @@ def has_sink(state, entry, sink):
 def clean(core, state, now, i):
     """Remove expired gradients from node ``i``'s cache, then the entries without gradients."""
     if now >= state.nodes[i].first_expiry_us:
-        _clean(core, state, now, i)
+        _remove_expired(core, state, now, i)
 
 
 @compiled
-def _clean(core, state, now, i):
+def _remove_expired(core, state, now, i):
     next_expiry_us = FOREVER_US
     index = 0
     while index < state.nodes[i].entries:
@@ -330,7 +330,7 @@ def _clean(core, state, now, i):
 def report_removed(core, state, now, i, gradient, reason):
     """Report as an event that a gradient was removed for ``reason``."""
     if core.is_recorded[Event.GRADIENT_REMOVED]:
-        sequence = _interest_number(gradient)
+        sequence = _interest_sequence(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
         twin.add_row(core, now, i, Event.GRADIENT_REMOVED, peer, Message.INTEREST, sink, sequence, 0, 0, reason)
 

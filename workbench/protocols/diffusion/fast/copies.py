@@ -53,14 +53,14 @@ def forward_data(core, state, i, sender, message, ttl, seen, now):
     if ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
         return True
-    copy_count, unserved_count = _share_paths(state, path_count)
+    copy_count, unserved_count = _assign_paths(state, path_count)
     if unserved_count:
         twin.drop(core, now, i, peer, message, Reason.FULL)
     _send_copies(core, state, i, message, ttl, path_count, copy_count, listed_count, now)
     twin.report_forwarded(core, now, i, peer, message, copy_count)
     for path in range(path_count):
         if state.data_paths[path].copy_number != NONE:
-            _note_served(state, i, seen, state.data_paths[path].sink)
+            _record_served_sink(state, i, seen, state.data_paths[path].sink)
     return True
 
 
@@ -264,7 +264,7 @@ def _add_detours(state, entry, now, previous_hop, failed, path_count):
 
 
 @compiled
-def _share_paths(state, path_count):
+def _assign_paths(state, path_count):
     """Choose the neighbors that get a copy of data, as few as possible, and assign each path to a copy.
 
     A path is a sink and the neighbors that may be its next hop. Neighbors are chosen for the paths with rank 0 first
@@ -384,7 +384,7 @@ def _contains(values, count, value):
 
 
 @compiled
-def _note_served(state, i, seen, sink):
+def _record_served_sink(state, i, seen, sink):
     node = state.nodes[i]
     index = 0
     while index < node.served_sinks and state.served_sinks[i, index] != sink:
@@ -428,7 +428,7 @@ def plan_to_send_again(core, state, i, failed, message, ttl, now):
     seen_message = state.seen_data_more[i, seen_index]
     seen_message.retries += 1
     if state.nodes[i].waiting >= MAX_WAITING:
-        _send_again(core, state, i, failed, seen_message.sender, message, ttl, now)
+        _resend_data(core, state, i, failed, seen_message.sender, message, ttl, now)
         return
     waiting_frame = state.waiting[i, state.nodes[i].waiting]
     state.nodes[i].waiting += 1
@@ -454,12 +454,12 @@ def send_waiting(core, state, i, now):
         state.nodes[i].waiting -= 1
         for position in range(index, state.nodes[i].waiting):
             state.waiting[i, position] = state.waiting[i, position + 1]
-        _send_again(core, state, i, failed_neighbor, sender, message, ttl, now)
+        _resend_data(core, state, i, failed_neighbor, sender, message, ttl, now)
         twin.let_go(core, message)
 
 
 @compiled
-def _send_again(core, state, i, failed, previous_hop, message, ttl, now):
+def _resend_data(core, state, i, failed, previous_hop, message, ttl, now):
     clean(core, state, now, i)
     listed_count = _copy_listed_sinks(state, message)
     _mark_excluded(state, i, message, listed_count)
@@ -468,6 +468,6 @@ def _send_again(core, state, i, failed, previous_hop, message, ttl, now):
         entry = state.order[i, index]
         if matches(state, state.entries[entry].list, core.messages[message].content):
             path_count = _add_detours(state, entry, now, previous_hop, failed, path_count)
-    copy_count, _ = _share_paths(state, path_count)
+    copy_count, _ = _assign_paths(state, path_count)
     # `_send_copies` lowers the ttl by one hop, as it did with this frame before.
     _send_copies(core, state, i, message, ttl + 1, path_count, copy_count, listed_count, now)

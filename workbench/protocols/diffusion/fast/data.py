@@ -109,7 +109,7 @@ def send_samples(core, state, i, now):
             twin.report_originated(core, now, i, message, state.wanted[index].number)
         seen_index = note_data(state, i, id_of(i, sequence), NONE, state.ttl + 1, now)
         # `forward_data` lowers the ttl by one hop.
-        _route(core, state, i, NONE, message, state.ttl + 1, seen_index, now)
+        _filter_and_route(core, state, i, NONE, message, state.ttl + 1, seen_index, now)
         twin.let_go(core, message)
         first_sample = end_sample
 
@@ -121,7 +121,7 @@ def _take_matching_samples(state, i):
     first_sample = state.samples_first[i]
     wanted_count = remaining_count = 0
     for index in range(first_sample, first_sample + node.samples):
-        if _is_wanted(state, i, state.samples[index].list):
+        if _has_matching_interest(state, i, state.samples[index].list):
             state.wanted[wanted_count] = state.samples[index]
             state.wanted[wanted_count].early = 0
             wanted_count += 1
@@ -159,7 +159,7 @@ def _drop_early_samples(core, state, i, wanted_count, now):
 
 
 @compiled
-def _is_wanted(state, i, list_id):
+def _has_matching_interest(state, i, list_id):
     if matches_own(state, i, list_id):
         return True
     is_wanted = False
@@ -214,7 +214,7 @@ def receive_data(core, state, i, sender, message, ttl, now):
     if seen_index == NONE:
         seen_index = note_data(state, i, id, sender, ttl, now)
         if origin != i:
-            _route(core, state, i, sender, message, ttl, seen_index, now)
+            _filter_and_route(core, state, i, sender, message, ttl, seen_index, now)
             return
         # The message has returned to its source, which has forgotten it.
     if state.seen_data_more[i, seen_index].is_settled or not forward_data(
@@ -224,7 +224,7 @@ def receive_data(core, state, i, sender, message, ttl, now):
 
 
 @compiled
-def _route(core, state, i, sender, message, ttl, seen, now):
+def _filter_and_route(core, state, i, sender, message, ttl, seen, now):
     """Process new data: filter it, then deliver, forward or drop it.
 
     ``sender``: the previous hop; NONE if the node itself is the source. ``seen``: index of the message in the node's
@@ -247,7 +247,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
             return
     if is_changed:
         message = with_attributes(core, state, message, list_id)
-    _pass_on(core, state, i, sender, message, ttl, seen, now)
+    _deliver_and_forward(core, state, i, sender, message, ttl, seen, now)
     if is_changed:
         twin.let_go(core, message)
 
@@ -283,12 +283,12 @@ def emit_held(core, state, i, now):
                 changed_message = with_attributes(core, state, message, list_id)
                 twin.let_go(core, message)
                 message = changed_message
-            _pass_on(core, state, i, average.held_sender, message, average.held_ttl, seen_index, now)
+            _deliver_and_forward(core, state, i, average.held_sender, message, average.held_ttl, seen_index, now)
         twin.let_go(core, message)
 
 
 @compiled
-def _pass_on(core, state, i, sender, message, ttl, seen, now):
+def _deliver_and_forward(core, state, i, sender, message, ttl, seen, now):
     """Deliver data to node ``i``'s own subscriptions, and forward or drop it.
 
     ``seen``: index of the message in the node's memory of messages.

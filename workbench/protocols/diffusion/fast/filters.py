@@ -83,7 +83,7 @@ def apply_filters(core, state, now, i, message, origin):
 
     ``origin``: node index of the message's source, or of its sink if the message is an interest.
     """
-    if not _carries_any(state, i):
+    if not _has_filters(state, i):
         return core.messages[message].content
     for f in range(len(state.filters)):
         state.averages[f, i].has_dropped = 0
@@ -166,7 +166,7 @@ def _apply_to_parts(core, state, now, i, message, origin):
 
 
 @compiled
-def _carries_any(state, i):
+def _has_filters(state, i):
     carries_filter = False
     for f in range(len(state.filters)):
         carries_filter = carries_filter or state.carries[f, i]
@@ -185,9 +185,9 @@ def apply_to_part(core, state, now, i, message, origin, list_id, first):
         if (
             state.carries[f, i]
             and state.filters[f].messages == message_name
-            and _wants(state, f, message_name, list_id)
+            and _matches_filter(state, f, message_name, list_id)
         ):
-            filtered_list = _decide(state, f, i, origin, list_id, now)
+            filtered_list = _apply_filter(state, f, i, origin, list_id, now)
             if filtered_list != list_id and core.is_recorded[Event.FILTERED]:
                 message_record = core.messages[message]
                 detail = Reason.DROP if filtered_list == NONE else Reason.REPLACE
@@ -213,7 +213,7 @@ def apply_to_part(core, state, now, i, message, origin, list_id, first):
 
 
 @compiled
-def _wants(state, f, name, list_id):
+def _matches_filter(state, f, name, list_id):
     match, attribute_list = state.lists[state.filters[f].match], state.lists[list_id]
     if name == Message.DATA:
         return twin.one_way_match(state.attributes, match.first, match.last, attribute_list.first, attribute_list.last)
@@ -228,7 +228,7 @@ def _wants(state, f, name, list_id):
 
 
 @compiled
-def _decide(state, f, i, origin, list_id, now):
+def _apply_filter(state, f, i, origin, list_id, now):
     """Apply filter ``f`` of node ``i`` to the attribute list ``list_id``.
 
     Return the id of the resulting list, which is ``list_id`` if the filter changes nothing, or NONE if it drops the
@@ -248,7 +248,7 @@ def _decide(state, f, i, origin, list_id, now):
         return list_id
     value = np.int64(state.attributes[value_row, 2])
     if kind == _Kind.NEIGHBORHOOD_AVERAGE:
-        return _average(state, f, i, origin, list_id, value_row, value, now)
+        return _update_average(state, f, i, origin, list_id, value_row, value, now)
     memory_index, is_new = _find_memory(state, f, i, origin)
     memory_row = state.memories[memory_index]
     if kind == _Kind.SUPPRESS_UNCHANGED:
@@ -270,7 +270,9 @@ def _decide(state, f, i, origin, list_id, now):
     window = state.windows[memory_index]
     window[memory_row.count % filter_.window] = value
     memory_row.count += 1
-    return _with_value(state, list_id, value_row, _summary(kind, window, min(memory_row.count, filter_.window)))
+    return _with_value(
+        state, list_id, value_row, _summarize_window(kind, window, min(memory_row.count, filter_.window))
+    )
 
 
 @compiled
@@ -307,7 +309,7 @@ def _mean(total, count):
 
 
 @compiled
-def _summary(kind, window, count):
+def _summarize_window(kind, window, count):
     total, low, high = np.int64(0), window[0], window[0]
     for reading_index in range(count):
         total += window[reading_index]
@@ -319,7 +321,7 @@ def _summary(kind, window, count):
 
 
 @compiled
-def _average(state, f, i, origin, list_id, value_row, value, now):
+def _update_average(state, f, i, origin, list_id, value_row, value, now):
     average = state.averages[f, i]
     memory_index, is_new = _find_memory(state, f, i, origin)
     memory_row = state.memories[memory_index]

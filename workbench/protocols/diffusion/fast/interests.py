@@ -49,9 +49,9 @@ from workbench.sim.fast.twin import NONE, compiled
 def begin_subscription(core, state, i, subscription, now):
     """Begin a subscription: flood a new interest, or a new round if the node has one with the same constraints."""
     list_id = state.subscription_lists[subscription]
-    own = _own_interest(state, i, constraints_of(state, list_id))
+    own = _find_own_interest(state, i, constraints_of(state, list_id))
     if own == NONE:
-        own = _new_own_interest(state, i, list_id)
+        own = _add_own_interest(state, i, list_id)
     elif interval_us(state, list_id) < interval_us(state, state.own_interests[own].list):
         # Subscriptions that share an interest get readings at the highest of their rates.
         state.own_interests[own].list = list_id
@@ -63,7 +63,7 @@ def begin_subscription(core, state, i, subscription, now):
 
 
 @compiled
-def _own_interest(state, i, constraints):
+def _find_own_interest(state, i, constraints):
     first_position = state.own_first[i]
     for index in range(first_position, first_position + state.nodes[i].own_interests):
         own = state.own_order[index]
@@ -73,7 +73,7 @@ def _own_interest(state, i, constraints):
 
 
 @compiled
-def _new_own_interest(state, i, list_id):
+def _add_own_interest(state, i, list_id):
     own = state.own_first[i]
     while state.own_interests[own].is_used:
         own += 1
@@ -109,12 +109,12 @@ def end_subscription(core, state, i, subscription, now):
     first_position = state.own_first[i]
     for index in range(first_position, first_position + state.nodes[i].own_interests):
         own = state.own_order[index]
-        if not _unlink(state, own, subscription):
+        if not _remove_subscription(state, own, subscription):
             continue
         interest = state.own_interests[own]
         is_last = interest.subscriptions.count == 0
         if is_last:
-            _remove_own(state, i, index)
+            _remove_own_interest(state, i, index)
         _flood_interests(core, state, i, now)
         if is_last and interest.repeats != NONE:
             interest.round = next_round(interest.round)
@@ -128,7 +128,7 @@ def end_subscription(core, state, i, subscription, now):
 
 
 @compiled
-def _unlink(state, own, subscription):
+def _remove_subscription(state, own, subscription):
     """Remove a subscription from the interest ``own``; return False if the subscription does not belong to ``own``."""
     subscriptions = state.own_interests[own].subscriptions
     previous_subscription, current_subscription = NONE, subscriptions.first
@@ -144,7 +144,7 @@ def _unlink(state, own, subscription):
 
 
 @compiled
-def _remove_own(state, i, index):
+def _remove_own_interest(state, i, index):
     state.own_interests[state.own_order[index]].is_used = 0
     state.nodes[i].own_interests -= 1
     for position in range(index, state.own_first[i] + state.nodes[i].own_interests):
@@ -165,16 +165,16 @@ def refresh(core, state, i, now):
         while subscription != NONE:
             next_subscription = state.subscription_links[subscription].next
             if 0 <= core.subscriptions[subscription].expires_us <= now:
-                _unlink(state, own, subscription)
+                _remove_subscription(state, own, subscription)
             subscription = next_subscription
         if interest.subscriptions.count == 0:
-            _remove_own(state, i, index)
+            _remove_own_interest(state, i, index)
             continue
         if interest.refresh_us != NONE and interest.refresh_us <= now:
             _send_interest(core, state, i, own, now)
         elif interest.repeat_us != NONE and interest.repeat_us <= now:
             interest.repeats += 1
-            twin.let_go(core, _flood(core, state, i, own, now))
+            twin.let_go(core, _flood_round(core, state, i, own, now))
         index += 1
 
 
@@ -183,23 +183,23 @@ def plan_wake_up(core, state, i):
     """Set the node's next wake-up to the earliest time at which a frame, sample, interest or subscription is due."""
     wake_us = state.nodes[i].tick_us
     for index in range(state.nodes[i].waiting):
-        wake_us = _earlier(wake_us, state.waiting[i, index].time_us)
-    wake_us = _earlier(wake_us, next_emission_us(state, i))
+        wake_us = _earlier_us(wake_us, state.waiting[i, index].time_us)
+    wake_us = _earlier_us(wake_us, next_emission_us(state, i))
     if state.nodes[i].samples:
-        wake_us = _earlier(wake_us, state.samples[state.samples_first[i]].ends_us)
+        wake_us = _earlier_us(wake_us, state.samples[state.samples_first[i]].ends_us)
     first_position = state.own_first[i]
     for index in range(first_position, first_position + state.nodes[i].own_interests):
         interest = state.own_interests[state.own_order[index]]
-        wake_us = _earlier(_earlier(wake_us, interest.refresh_us), interest.repeat_us)
+        wake_us = _earlier_us(_earlier_us(wake_us, interest.refresh_us), interest.repeat_us)
         subscription = interest.subscriptions.first
         while subscription != NONE:
-            wake_us = _earlier(wake_us, core.subscriptions[subscription].expires_us)
+            wake_us = _earlier_us(wake_us, core.subscriptions[subscription].expires_us)
             subscription = state.subscription_links[subscription].next
     core.next_wake[i] = wake_us
 
 
 @compiled
-def _earlier(time_us, other_us):
+def _earlier_us(time_us, other_us):
     if time_us == NONE or other_us == NONE:
         return max(time_us, other_us)
     return min(time_us, other_us)
@@ -282,13 +282,13 @@ def _send_interest(core, state, i, own, now):
         forget_reinforcements(state, block_of(state, own), i)
     interest.refresh_us = now + state.refresh_us if state.refresh_us else NONE
     interest.repeats = 0
-    message = _flood(core, state, i, own, now)
-    _report_cached(core, state, now, i, NONE, message)
+    message = _flood_round(core, state, i, own, now)
+    _report_cached_interest(core, state, now, i, NONE, message)
     twin.let_go(core, message)
 
 
 @compiled
-def _flood(core, state, i, own, now):
+def _flood_round(core, state, i, own, now):
     """Send node ``i``'s interest ``own`` in its current round; plan to repeat it in case no neighbor forwards it.
 
     Return the message, which the caller releases with `let_go`.
@@ -378,7 +378,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     if is_changed:
         message = with_attributes(core, state, message, list_id)
     if fields.expiration_s == 0:
-        _cancel(core, state, i, message, now)
+        _remove_cancelled_gradients(core, state, i, message, now)
     else:
         _cache_interest(core, state, i, sender, message, ttl, now)
     if ttl <= 1:
@@ -408,7 +408,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
         other_entry = state.order[i, index]
         if other_entry == entry or is_within(state, state.entries[other_entry].list, list_id):
             forget_reinforcements(state, other_entry, sink)
-    _report_cached(core, state, now, i, core.addresses[sender], message)
+    _report_cached_interest(core, state, now, i, core.addresses[sender], message)
     set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
     report_head(core, state, now, i, entry, sink, old_head)
     set_pace(state, i, entry, sink, list_id)
@@ -416,7 +416,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
 
 
 @compiled
-def _cancel(core, state, i, message, now):
+def _remove_cancelled_gradients(core, state, i, message, now):
     """Remove the gradients of an interest that its sink has cancelled.
 
     In entries with narrower constraints, also remove the sink's gradients that only reinforcements have set.
@@ -444,7 +444,7 @@ def _cancel(core, state, i, message, now):
 
 
 @compiled
-def _report_cached(core, state, now, i, peer, message):
+def _report_cached_interest(core, state, now, i, peer, message):
     message_record = core.messages[message]
     round_ = state.message_fields[message].round
     detail = detail_of(state, message_record.content)

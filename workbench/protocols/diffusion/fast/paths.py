@@ -15,7 +15,7 @@ from workbench.sim.fast.twin import NONE, compiled
 def clear_data_gradients(state, block):
     """Remove all data gradients in row ``block`` of ``state.data_gradients``."""
     for index in range(state.data_gradient_counts[block]):
-        _forget_marks(state, block, index)
+        _free_marks(state, block, index)
     state.data_gradient_counts[block] = 0
 
 
@@ -34,7 +34,7 @@ def update_data_gradient(core, state, now, i, block, message, source, neighbor, 
         is_changed = state.data_gradients[block, index].neighbor != neighbor
     else:
         if gradient_count >= state.max_reinforcements:
-            _forget_marks(state, block, 0)
+            _free_marks(state, block, 0)
             gradient_count -= 1
             for position in range(gradient_count):
                 state.data_gradients[block, position] = state.data_gradients[block, position + 1]
@@ -100,7 +100,7 @@ def mark_reinforced(state, block, index, sink):
 
 
 @compiled
-def _forget_marks(state, block, index):
+def _free_marks(state, block, index):
     mark = state.data_gradients[block, index].marks
     while mark != NONE:
         next_mark = state.marks[mark].next

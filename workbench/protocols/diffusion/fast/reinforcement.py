@@ -164,7 +164,7 @@ def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
         if find_in_black_list(state, i, gradient.neighbor) != NONE:
             twin.drop(core, now, i, core.addresses[gradient.neighbor], message, Reason.BLACKLISTED)
             continue
-        is_new = not _leads_to(state, count, gradient.neighbor)
+        is_new = not _has_path_to(state, count, gradient.neighbor)
         if (is_equal and not has_room_for_sink(state, block, index)) or (is_new and count >= state.max_next_hops):
             twin.drop(core, now, i, core.addresses[gradient.neighbor], message, Reason.FULL)
             continue
@@ -178,7 +178,7 @@ def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
 
 
 @compiled
-def _leads_to(state, count, neighbor):
+def _has_path_to(state, count, neighbor):
     is_reached = False
     for path_index in range(count):
         is_reached = is_reached or (state.paths[path_index, 0] == neighbor)

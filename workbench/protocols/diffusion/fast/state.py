@@ -25,11 +25,11 @@ _MOST_BUCKETS = 1 << 20
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     """Return the size (bytes) of a data frame with a publication's attributes and without a list of sinks."""
-    _check_count(protocol, attributes)
+    _check_attribute_count(protocol, attributes)
     return len(wire.encode_data(wire.Data(0, 0, 0, 1, False, (), attributes), protocol.profile, protocol.matching))
 
 
-def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
+def _check_attribute_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
     if len(attributes) > protocol.max_attributes:
         raise twin.NoFastTwinError(
             f"{to_text(attributes)!r} has {len(attributes)} attributes; "
@@ -317,10 +317,12 @@ class _Lists:
             content_lists["size_B"] = contents["size_B"] - 1 - wire.DATA_HEADER_B
         self._added_lists: list[tuple[int, int, int]] = []
         self._contents = len(contents)
-        self.of_subscriptions = np.array([*self._subscriptions(setup), 0], np.int32)
-        self.of_reinforcements = np.array([*self._reinforcements(setup), 0], np.int32)
+        self.of_subscriptions = np.array([*self._add_subscriptions(setup), 0], np.int32)
+        self.of_reinforcements = np.array([*self._add_reinforcements(setup), 0], np.int32)
         filters = diffusion_filters.sort_by_key(protocol.filters)
-        self.filters = diffusion_filters.filter_rows(filters, [self._add(parse(filter_.match)) for filter_ in filters])
+        self.filters = diffusion_filters.filter_rows(
+            filters, [self._add_list(parse(filter_.match)) for filter_ in filters]
+        )
         added_lists = np.zeros(len(self._added_lists), ATTRIBUTE_LIST)
         for name, column in zip(("first", "last", "detail"), zip(*self._added_lists, strict=True), strict=False):
             added_lists[name] = column
@@ -329,7 +331,7 @@ class _Lists:
         self.rows = np.concatenate((content_lists, added_lists))
         self.rows["constraints"] = NONE
 
-    def _subscriptions(self, setup: Setup) -> list[int]:
+    def _add_subscriptions(self, setup: Setup) -> list[int]:
         """Return the id of each subscription's attribute list, in the order of the workload.
 
         Raises NoFastTwinError if a node could refuse a subscription.
@@ -358,7 +360,7 @@ class _Lists:
                     )
         return list_ids
 
-    def _reinforcements(self, setup: Setup) -> list[int]:
+    def _add_reinforcements(self, setup: Setup) -> list[int]:
         """Add the attribute list of each reinforcement in the workload, and return the ids of these lists."""
         list_ids = []
         for first, last, detail in setup.work.reinforcements.tolist():
@@ -367,7 +369,7 @@ class _Lists:
             self._added_lists.append((first, last, detail))
         return list_ids
 
-    def _add(self, attributes: tuple[Attribute, ...]) -> int:
+    def _add_list(self, attributes: tuple[Attribute, ...]) -> int:
         first_row = len(self._attributes)
         for key, operator, value in attributes:
             if not isinstance(value, int):
@@ -399,7 +401,7 @@ def as_attributes(rows: list[list[int]], blobs: list[bytes]) -> tuple[Attribute,
 
 def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
     """Raise NoFastTwinError or EncodeError if nodes would refuse a subscription with these attributes."""
-    _check_count(protocol, attributes)
+    _check_attribute_count(protocol, attributes)
     wire.encode_interest(wire.Interest(0, 0, 0, 0, 1, 0, attributes), protocol.profile)
 
 

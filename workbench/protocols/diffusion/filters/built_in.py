@@ -202,14 +202,14 @@ class NeighborhoodAverage:
         if now < self.next_us:
             return None
         self.next_us = now + self.period_us
-        return self._take_mean(attributes)
+        return self._replace_by_mean(attributes)
 
     def emit(self, now):
         """End the period; return the attributes of the last reading, with the mean of the period as value."""
         self.emits_at_us = None
-        return self._take_mean(self.last_attributes)
+        return self._replace_by_mean(self.last_attributes)
 
-    def _take_mean(self, attributes):
+    def _replace_by_mean(self, attributes):
         mean = _mean(list(self.latest.values()))
         self.latest = {}
         return _with_value(attributes, self.key, mean)

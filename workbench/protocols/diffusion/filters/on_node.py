@@ -173,7 +173,7 @@ class FilterOnNode:
         if result is None:
             return DROP, attributes
         if result != attributes:
-            result = self._attributes_of(result)
+            result = self._to_attributes(result)
         return (PASS, attributes) if result == attributes else (REPLACE, result)
 
     def emits_at_us(self):
@@ -199,7 +199,7 @@ class FilterOnNode:
         if not result:
             return []
         is_single = isinstance(result[0][0], int)
-        samples = [self._attributes_of(sample) for sample in ([result] if is_single else result)]
+        samples = [self._to_attributes(sample) for sample in ([result] if is_single else result)]
         keys = [sample[0].key for sample in samples]
         if len(samples) > 1 and (
             len(set(keys)) > 1
@@ -212,7 +212,7 @@ class FilterOnNode:
             )
         return samples
 
-    def _attributes_of(self, result):
+    def _to_attributes(self, result):
         """Convert the result of the filter's code to a tuple of Attribute.
 
         Raises AttributeFormatError if the result is not valid.
