@@ -83,7 +83,7 @@ class Chaos:
 
     def kill(self, address: str) -> None:
         """Close a node's socket without a message to its neighbors."""
-        self.nodes.pop(address)._shut()
+        self.nodes.pop(address)._release_resources()
         del self.requested[address], self.heard[address], self.filters[address]
 
     async def connect(self) -> None:

@@ -214,7 +214,7 @@ def test_a_killed_and_restarted_neighbor_is_linked_when_the_old_link_is_lost(por
             await publisher.publish("a/b")
             series = await publisher.publish("a/c")
             await until(lambda: "active" in publisher.links.values())
-            killed._shut()
+            killed._release_resources()
             async with node_of("test", port, listen=killed.address, protocol=wb.DPS(**short)) as back:
                 subscription = await back.subscribe("a/c")
                 await until(lambda: publisher.discovered and publisher.discovered[0].may_want("a/c"))

@@ -24,7 +24,7 @@ SHORT = {"update_s": 0.05, "link_loss_s": 0.2, "relink_s": 0.1}
 
 def crash(node):
     """End a node as SIGKILL does, without messages to its neighbors."""
-    node._shut()
+    node._release_resources()
 
 
 # Warnings and errors about neighbors

@@ -156,7 +156,7 @@ def _entry(state: State, actions: str, reason: str) -> Entry:
     return Entry(state, tuple(Action[name] for name in action_names), reason)
 
 
-def _impossible(reason: str) -> Entry:
+def _impossible_entry(reason: str) -> Entry:
     return Entry(None, (), reason)
 
 
@@ -168,14 +168,16 @@ _UNMUTE_BOTH = "new mesh id, forget inbound, stop waiting, send all"
 _END_LINK = "remove, report end, update"
 _GIVE_UP = "note revision, remove, report end, update later"
 
-_NO_LINK = _impossible("without a link this input does not exist")
+_NO_LINK = _impossible_entry("without a link this input does not exist")
 _END_CANCELED = "the link exists; it is not ended after all"
-_NOT_MUTED = _impossible("only muted links are rechecked for a loop")
-_NOT_NEEDED = _impossible("only muted links replace another link")
-_NOT_ACTIVE = _impossible("a restart matters only over an active link; in other states all interests are sent anyway")
-_FIRST_OUTSTANDING = _impossible("the first message of this state is unanswered, so the input is END_WAITS")
+_NOT_MUTED = _impossible_entry("only muted links are rechecked for a loop")
+_NOT_NEEDED = _impossible_entry("only muted links replace another link")
+_NOT_ACTIVE = _impossible_entry(
+    "a restart matters only over an active link; in other states all interests are sent anyway"
+)
+_FIRST_OUTSTANDING = _impossible_entry("the first message of this state is unanswered, so the input is END_WAITS")
 _OUTSTANDING = "the outstanding answer comes first"
-_OUTSTANDING_HERE = _impossible("a message is outstanding, and is repeated before that")
+_OUTSTANDING_HERE = _impossible_entry("a message is outstanding, and is repeated before that")
 _BOTH_START_AGAIN = "the neighbor lost all state: all is sent to it, and its former interests are void"
 _NEIGHBOR_GONE = "the neighbor is gone, and its interests are dropped"
 _NEIGHBOR_GONE_NEW_ID = "the neighbor is gone; a lower mesh id shows whether its id circulates in a loop"
@@ -187,11 +189,11 @@ TABLE: dict[State, dict[Input, Entry]] = {
         END_WAITS: _NO_LINK,
         BEGUN: _entry(ACTIVE, "start from empty, answer in full", "a neighbor requests a link, and gets it"),
         RESTARTED: _NO_LINK,
-        UNMUTED: _impossible("without a link, the input is BEGUN first"),
-        LOOP: _impossible("without a link, the input is BEGUN first"),
+        UNMUTED: _impossible_entry("without a link, the input is BEGUN first"),
+        LOOP: _impossible_entry("without a link, the input is BEGUN first"),
         NO_LOOP: _NO_LINK,
-        ANSWERED: _impossible("the answer is dropped: unknown"),
-        UNLINKED: _impossible("the message is dropped: unknown"),
+        ANSWERED: _impossible_entry("the answer is dropped: unknown"),
+        UNLINKED: _impossible_entry("the message is dropped: unknown"),
         CHANGED: _NO_LINK,
         QUIET: _NO_LINK,
         OVERDUE: _NO_LINK,

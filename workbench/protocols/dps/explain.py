@@ -69,7 +69,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
         and outcome_step is None
     ):
         return Step("run_ended", last_holder, None, receipt.time_us, "", (receipt,))
-    return _no_interest_step(evidence, last_holder, neighbor, receipt)
+    return _explain_missing_interest(evidence, last_holder, neighbor, receipt)
 
 
 class _Links:
@@ -152,7 +152,7 @@ class _Links:
         )
 
 
-def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
+def _explain_missing_interest(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
     """Return the step for a reading that stopped at ``node``, which had no matching interests from ``neighbor``.
 
     A step explains with a trace event why the reading stopped. Its cause is "no_base" if ``node`` dropped a change

@@ -73,7 +73,7 @@ class History:
         publication_id, sequence, hops = publication.publication_id, publication.sequence, publication.hops
         history_entry = self._entries.pop(publication_id, None)
         if history_entry is None:
-            self._make_space(now)
+            self._make_room(now)
             history_entry = HistoryEntry()
         self._entries[publication_id] = history_entry  # at the end: the first entry is the oldest
         if sequence >= history_entry.sequence:
@@ -103,7 +103,7 @@ class History:
         copies = {} if entry is None else entry.neighbors
         return min(copies, key=lambda neighbor: (-copies[neighbor][0], copies[neighbor][1]), default=None)
 
-    def _make_space(self, now: int) -> None:
+    def _make_room(self, now: int) -> None:
         entries = self._entries
         self._added_since_clearing += 1
         if rules.clears_history(len(entries), self._clearing_size, self._added_since_clearing, self.size):

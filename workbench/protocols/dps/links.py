@@ -167,7 +167,7 @@ class Links:
         if self._update_at_us is None:
             self._update_at_us = now + self._context.times.forward_interests_us
 
-    def _plan_ids(self, now: int) -> None:
+    def _plan_mesh_ids(self, now: int) -> None:
         if self._send_ids_at_us is None:
             self._send_ids_at_us = now + self._context.times.ids_us
 
@@ -203,21 +203,21 @@ class Links:
                 return
             remote = self._add(neighbor, False)
             self._apply(remote, BEGUN, now)
-        elif self._has_begun_anew(remote, message):
+        elif self._is_link_restart(remote, message):
             self._apply(remote, BEGUN, now)
         if remote.state == LINKING:
             # The neighbor is up, so the messages that it missed before do not count towards giving it up.
             remote.ticks = rules.cap_ticks(remote.ticks, self.settings.retry_ticks)
-        self._handle_message(remote, message, None, now)
+        self._process_common_fields(remote, message, None, now)
         if remote.pending is None:
             if remote.state == MUTED or remote.keep_alive_us is None:
                 remote.keep_alive_us = self._next_keep_alive_us(remote, now)
             elif self._context.is_crowded:
                 # The neighbor sends keep-alives, and this end only if they stop: half of the messages are enough.
                 remote.keep_alive_us = self._next_keep_alive_us(remote, now) + self._context.times.update_us
-        self._resume(remote, now)
+        self._run_postponed_work(remote, now)
 
-    def _has_begun_anew(self, remote: Remote, message: wire.Subscription) -> bool:
+    def _is_link_restart(self, remote: Remote, message: wire.Subscription) -> bool:
         return rules.has_begun_anew(
             message.flags,
             message.sequence,
@@ -250,12 +250,12 @@ class Links:
         has_restarted = is_answer and self._has_restarted(remote, message)
         if has_restarted:
             self._apply(remote, RESTARTED, now)
-        is_valid = self._handle_message(remote, message, message.acknowledged, now)
+        is_valid = self._process_common_fields(remote, message, message.acknowledged, now)
         if has_restarted or not is_valid:
             return
         if is_answer:
             self._apply(remote, ANSWERED, now)
-            self._resume(remote, now)
+            self._run_postponed_work(remote, now)
         elif not message.flags & wire.SAK_REQUESTED:
             self._drop(neighbor, _SAK, message, "stale")
 
@@ -270,7 +270,9 @@ class Links:
             owner_of(_mesh_id_of(message)) != owner_of(remote.inbound_mesh_id),
         )
 
-    def _handle_message(self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int) -> bool:
+    def _process_common_fields(
+        self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int
+    ) -> bool:
         """Process the fields that subscription messages (SUB) and their acknowledgements (SAK) have in common.
 
         ``acknowledged`` is the revision (sequence number) that a SAK acknowledges, and None for a SUB. Return False if
@@ -289,9 +291,7 @@ class Links:
                     self._apply(remote, RESTARTED, now)
                     return False
                 return True
-            if rules.has_lost_base(
-                message.flags, remote.state, self._empties_interests(remote, message, is_repetition)
-            ):
+            if rules.has_lost_base(message.flags, remote.state, self._is_contradictory(remote, message, is_repetition)):
                 self._drop(remote.address, message_name, message, "no_base")
                 self._apply(remote, RESTARTED, now)
                 return False
@@ -307,14 +307,14 @@ class Links:
         if mesh_id != remote.inbound_mesh_id:
             remote.note_mesh_id(mesh_id)
             self._mark_changed(remote)
-            self._plan_ids(now)
+            self._plan_mesh_ids(now)
         if rules.announces_mute(self._context.is_crowded, was_muted, remote.state, message.flags):
             self._sender.send_acknowledgement(remote, False, now)
         if message.flags & wire.SAK_REQUESTED:
             self._handle_interests(remote, message, is_repetition, now)
         return True
 
-    def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool) -> bool:
+    def _is_contradictory(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool) -> bool:
         """Return whether a message contradicts itself: it has needs, but its change empties the neighbor's interests.
 
         Only a node with interests has needs. ``is_repetition``: whether the message was received before; the stored
@@ -323,7 +323,7 @@ class Links:
         if message.needs == NO_NEEDS:
             return False
         # A repeated change must not be applied twice: the second time would undo it.
-        return (remote.inbound if is_repetition else self._compute_pair(remote, message)) is None
+        return (remote.inbound if is_repetition else self._compute_interests(remote, message)) is None
 
     def _detect_loop(self, remote: Remote, flags: int, mesh_id: int, is_acknowledgement: bool, now: int) -> None:
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
@@ -335,8 +335,8 @@ class Links:
 
     def _handle_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool, now: int) -> None:
         previous_pair = remote.inbound
-        if not is_repetition and (remote.state != MUTED or self._counts_muted()):
-            self._set_inbound(remote, self._compute_pair(remote, message))
+        if not is_repetition and (remote.state != MUTED or self._includes_muted()):
+            self._set_inbound(remote, self._compute_interests(remote, message))
         self._acknowledge(remote, now)
         if remote.inbound != previous_pair:
             self._send_retained(remote, now)
@@ -344,7 +344,7 @@ class Links:
             self._plan_update(now)
 
     @staticmethod
-    def _compute_pair(remote: Remote, message: wire.LinkMessage) -> Pair | None:
+    def _compute_interests(remote: Remote, message: wire.LinkMessage) -> Pair | None:
         """Return the neighbor's pair (interests, needs) after ``message`` is applied; None if the interests are empty.
 
         The message contains all interests, or the change of the interests that ``remote`` stores.
@@ -370,7 +370,7 @@ class Links:
         remote.answers_in_full = False
         self._sender.send_acknowledgement(remote, with_interests, now)
 
-    def _resume(self, remote: Remote, now: int) -> None:
+    def _run_postponed_work(self, remote: Remote, now: int) -> None:
         """Do the work that waited for the neighbor's answer: end the link, or plan to send mesh ids and interests.
 
         Do nothing if another answer of this neighbor is still outstanding.
@@ -379,7 +379,7 @@ class Links:
             return
         if self._ids_wait_for_answer:
             self._ids_wait_for_answer = False
-            self._plan_ids(now)
+            self._plan_mesh_ids(now)
         if remote.ends_later:
             self._end(remote, now)
         elif remote.is_behind:
@@ -394,12 +394,12 @@ class Links:
             self.update(now)
         if self._send_ids_at_us is not None and self._send_ids_at_us <= now:
             self._send_ids_at_us = None
-            self._send_ids(now)
+            self._send_mesh_ids(now)
         for remote in list(self.remotes.values()):
             if remote.retry_us is not None and remote.retry_us <= now:
-                self._send_again(remote, now)
+                self._resend_undelivered(remote, now)
             if remote.tick_us is not None and remote.tick_us <= now:
-                self._tick(remote, now)
+                self._count_tick(remote, now)
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
                 self._apply(remote, QUIET, now)
 
@@ -422,7 +422,7 @@ class Links:
             remote.retry_us = now + 1 + self._context.random.below(rules.repeat_within_us(remote.repeated))
             remote.repeated += 1
 
-    def _send_again(self, remote: Remote, now: int) -> None:
+    def _resend_undelivered(self, remote: Remote, now: int) -> None:
         """Send a neighbor again the messages that the radio failed to deliver.
 
         These are an acknowledgement, if the radio failed to deliver one, and the unanswered message, if any.
@@ -433,7 +433,7 @@ class Links:
         if remote.pending is not None:
             self._apply(remote, OVERDUE, now)
 
-    def _send_ids(self, now: int) -> None:
+    def _send_mesh_ids(self, now: int) -> None:
         """Send a keep-alive to each neighbor to which a changed mesh id must be sent.
 
         Outside of a dense neighborhood, also plan early rechecks of muted links (links that closed a loop) whose loop
@@ -444,9 +444,9 @@ class Links:
             else:
                 self._ids_wait_for_answer = True
         if self._context.times.recheck_s > 0 and not self._context.is_crowded:
-            self._recheck_soon(self.mesh_ids.separated_remotes(), now)
+            self._plan_early_rechecks(self.mesh_ids.separated_remotes(), now)
 
-    def _recheck_soon(self, remotes: list[Remote], now: int) -> None:
+    def _plan_early_rechecks(self, remotes: list[Remote], now: int) -> None:
         """Plan early rechecks of the muted links with ``remotes``, which may be in an unconnected part of the mesh.
 
         A recheck finds out whether a muted link still closes a loop.
@@ -457,7 +457,7 @@ class Links:
             if remote.keep_alive_us is not None and remote.keep_alive_us > now + update_us:
                 remote.keep_alive_us = now + 1 + self._context.random.below(update_us)
 
-    def _tick(self, remote: Remote, now: int) -> None:
+    def _count_tick(self, remote: Remote, now: int) -> None:
         """Count a timer tick without an answer; after enough ticks, repeat the message or give the neighbor up."""
         remote.ticks += 1
         remote.tick_us = now + self._context.times.tick_us
@@ -494,7 +494,7 @@ class Links:
             remote.state = table_entry.state
             state_number, state_label = int(remote.state), remote.state.label
             self._context.report(LinkSet, remote.address, "", NOBODY, remote.revision, state_number, state_label)
-            self._plan_ids(now)
+            self._plan_mesh_ids(now)
         for action in table_entry.actions:
             _ACTIONS[action](self, remote, now)
 
@@ -553,12 +553,12 @@ class Links:
         self._set_inbound(remote, None)
 
     def _forget_muted(self, remote: Remote, now: int) -> None:
-        if not self._counts_muted() and remote.inbound is not None:
+        if not self._includes_muted() and remote.inbound is not None:
             self._set_inbound(remote, None)
             # If the message that shows the loop carries no change, no other step would forward this one.
             self._plan_update(now)
 
-    def _counts_muted(self) -> bool:
+    def _includes_muted(self) -> bool:
         """Return whether this node still counts the interests of a neighbor after the link was muted.
 
         Such interests attract publications that a muted link does not carry. So in a dense neighborhood the result is
@@ -648,13 +648,13 @@ class Links:
             if remote.has_changes:
                 remote.has_changes = False
                 link_report = _make_link_report(remote.inbound, remote.inbound_mesh_id)
-                self._report(remote.address, _SUB, remote.inbound_revision, remote.last_report, link_report)
+                self._report_differences(remote.address, _SUB, remote.inbound_revision, remote.last_report, link_report)
                 remote.last_report = link_report
         link_report = _make_link_report(self.interests.combine(None), self.mesh_ids.own)
-        self._report(NOBODY, "", 0, self._last_report, link_report)
+        self._report_differences(NOBODY, "", 0, self._last_report, link_report)
         self._last_report = link_report
 
-    def _report(
+    def _report_differences(
         self, peer: Neighbor, message: str, revision: int, previous_report: LinkReport, current_report: LinkReport
     ) -> None:
         if current_report.interests != previous_report.interests:

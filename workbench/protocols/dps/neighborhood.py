@@ -79,14 +79,14 @@ class Neighborhood:
             self._qualities[neighbor] = quality
             self._ranked_neighbors = None
         if is_new:
-            self._update_crowding()
-            self._plan_request(neighbor, now)
+            self._update_density()
+            self._plan_link_request(neighbor, now)
 
     def forget(self, neighbor: int) -> None:
         """Remove a neighbor, so that this node requests no link with it any more; an existing link stays."""
         if self._qualities.pop(neighbor, None) is not None:
             self._ranked_neighbors = None
-            self._update_crowding()
+            self._update_density()
         self._wanted_neighbors.discard(neighbor)
         self._request_at_us.pop(neighbor, None)
 
@@ -112,12 +112,12 @@ class Neighborhood:
         delay_us += rules.relink_after_us(self._settings.relink_s, self._context.random.uniform())
         self._request_at_us[neighbor] = now + delay_us
 
-    def _update_crowding(self) -> None:
+    def _update_density(self) -> None:
         context, neighbor_count = self._context, len(self._qualities)
         context.is_crowded = neighbor_count > self._settings.crowd
         context.times = rules.times_of(self._settings, neighbor_count if context.is_crowded else 0, True)
 
-    def _plan_request(self, neighbor: int, now: int) -> None:
+    def _plan_link_request(self, neighbor: int, now: int) -> None:
         """Plan to request a link with a new neighbor.
 
         Do nothing if this node has already chosen its best neighbors. After that choice, only the scout (a trial link)
@@ -146,7 +146,7 @@ class Neighborhood:
         for neighbor in [due_neighbor for due_neighbor, due_us in self._request_at_us.items() if due_us <= now]:
             del self._request_at_us[neighbor]
             if neighbor not in self._links.remotes:
-                self._request(neighbor, now)
+                self._request_link(neighbor, now)
 
     def next_due_us(self) -> int | None:
         """Return the time at which to call `wake` next, or None if nothing is planned."""
@@ -154,7 +154,7 @@ class Neighborhood:
         due_times_us += self._request_at_us.values()
         return min(due_times_us) if due_times_us else None
 
-    def _request(self, neighbor: int, now: int) -> None:
+    def _request_link(self, neighbor: int, now: int) -> None:
         if len(self._links.remotes) < self._settings.max_links:
             self._links.link(neighbor, now)
         else:
@@ -212,7 +212,7 @@ class Neighborhood:
             self._links.unlink(self._scout_neighbor, now)
         self._scout_neighbor = self._next_neighbor()
         if self._scout_neighbor is not None:
-            self._request(self._scout_neighbor, now)
+            self._request_link(self._scout_neighbor, now)
         self._move_scout_at_us = now + rules.scout_after_us(
             self._context.times.recheck_s, self._context.random.uniform()
         )

@@ -193,7 +193,7 @@ class Publications:
         ``plain``: the message without encryption, for the node's own subscriptions. ``frame``: the encoded message.
         ``is_multicast``: whether to send the frame also as a multicast to all nodes in reach.
         """
-        self._record(message, None, now)
+        self._record_in_history(message, None, now)
         if message.ttl_s >= 0:
             self._report(Held, message, None, 0)
         self._retain(message, None, now)
@@ -202,7 +202,7 @@ class Publications:
             self._context.send(None, frame)
         self._send(message, frame, None)
 
-    def _record(self, message: wire.Publication, neighbor: Neighbor | None, now: int) -> None:
+    def _record_in_history(self, message: wire.Publication, neighbor: Neighbor | None, now: int) -> None:
         expires_us = forget_us(now, message.lifetime_s, self._context.times.history_us)
         self.history.record(message, neighbor, neighbor in self._remotes, expires_us, now)
 
@@ -236,7 +236,7 @@ class Publications:
             return
         else:
             newest_sequence = 0 if history_entry is None else history_entry.sequence
-        self._record(message, neighbor, now)
+        self._record_in_history(message, neighbor, now)
         if message.sequence <= newest_sequence:
             self._drop(message, neighbor, "duplicate" if message.sequence == newest_sequence else "stale")
             return
@@ -349,7 +349,7 @@ class Publications:
                 self._drop(message, neighbor, "sealed")
                 return True
             message = opened.message
-        if neighbor is not None and self._is_refused_plain(opened):
+        if neighbor is not None and self._refuses_unprotected(opened):
             self._drop(message, neighbor, "plain")
             return True
         topic_texts = message.topics or ()
@@ -383,7 +383,7 @@ class Publications:
             self._answer(arrival, b"")
         return True
 
-    def _is_refused_plain(self, opened: Any) -> bool:
+    def _refuses_unprotected(self, opened: Any) -> bool:
         """Return whether this node refuses a publication that is neither encrypted nor signed by a known key.
 
         A node without keys, or with ``security.plain`` True, refuses none. ``opened``: the publication decrypted and

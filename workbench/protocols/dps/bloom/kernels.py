@@ -415,11 +415,11 @@ def include(included: np.ndarray, filters: np.ndarray, others: np.ndarray) -> No
                 is_empty = False
                 break
         for j in range(included.shape[1]):
-            included[i, j] = not is_empty and _is_included(filters[i], others[j])
+            included[i, j] = not is_empty and _includes(filters[i], others[j])
 
 
 @njit(cache=True)
-def _is_included(vector: np.ndarray, other: np.ndarray) -> bool:
+def _includes(vector: np.ndarray, other: np.ndarray) -> bool:
     k = 0
     while k < vector.size and not other[k] & ~vector[k]:
         k += 1

@@ -127,7 +127,7 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
     await asyncio.sleep(options.wait)
     for address in options.link:
         await node.keep_linked(address)
-    await _join(node, options, output)
+    await _register_and_link(node, options, output)
     remaining_count = [options.count]
     all_printed = asyncio.Event()
 
@@ -173,7 +173,7 @@ async def publish(node: Any, options: argparse.Namespace, output: Output) -> int
         await node.link(address)
     if options.discover is not None and options.topics:
         node.will_publish(*options.topics, wildcards=not options.no_wildcards)
-    await _join(node, options, output)
+    await _register_and_link(node, options, output)
     await asyncio.sleep(options.wait)
     if not options.topics:
         return await _publish_lines(node, output)
@@ -286,7 +286,7 @@ async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
     """Link to the nodes that ``--link`` names, so that their meshes are connected; wait until interrupted."""
     for address in options.link:
         await node.keep_linked(address)
-    await _join(node, options, output)
+    await _register_and_link(node, options, output)
     await asyncio.Event().wait()
     raise LinkError("the bridge has ended, although it was not interrupted; start it again")
 
@@ -325,7 +325,7 @@ async def lookup(node: Any, options: argparse.Namespace, output: Output) -> int:
     return 0 if addresses else 1
 
 
-async def _join(node: Any, options: argparse.Namespace, output: Output) -> None:
+async def _register_and_link(node: Any, options: argparse.Namespace, output: Output) -> None:
     """Register this node at the registry of ``--registry``, and link to a random registered node.
 
     The example programs of the C implementation do the same. Without ``--registry`` this function does nothing.

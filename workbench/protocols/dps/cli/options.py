@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
     for command_name, (help_text, add_options) in _COMMANDS.items():
         parser = subcommands.add_parser(command_name, help=help_text)
         add_options(parser)
-        _add_common(parser)
+        _add_common_options(parser)
         parser.set_defaults(command=_make_command(command_name))
 
 
@@ -154,7 +154,7 @@ def _add_discover(parser: argparse.ArgumentParser) -> None:
 def _add_register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("registry", metavar="REGISTRY", help="host:port of the registry")
     parser.add_argument("addresses", nargs="+", metavar="ADDRESS", help="host:port to register")
-    _add_tenant(parser)
+    _add_tenant_option(parser)
 
 
 def _add_lookup(parser: argparse.ArgumentParser) -> None:
@@ -165,10 +165,10 @@ def _add_lookup(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--count", type=_positive_integer, default=16, help="end after this number of addresses (default: 16)"
     )
-    _add_tenant(parser)
+    _add_tenant_option(parser)
 
 
-def _add_tenant(parser: argparse.ArgumentParser) -> None:
+def _add_tenant_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tenant", default="anonymous_tenant", help="group of nodes at the registry (default: anonymous_tenant)"
     )
@@ -184,10 +184,10 @@ def _add_discovery_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--registry", metavar="ADDRESS", help="register at this registry, and link to a registered node"
     )
-    _add_tenant(parser)
+    _add_tenant_option(parser)
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
+def _add_common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-l",
         "--listen",

@@ -94,7 +94,7 @@ def start(core, state, i, now):
     node.mesh_low = set_mark(swap_bytes(stream_bits(core, i)))
     node.mesh_high = swap_bytes(stream_bits(core, i)) & OWN_HIGH
     node.has_changes = 1
-    _finish(core, state, i, now)
+    _announce_and_plan_wake(core, state, i, now)
 
 
 @compiled
@@ -107,11 +107,11 @@ def link_quality(core, state, i, neighbor, inbound, outbound, now):
     link = link_of(state, i, neighbor)
     if report_quality(core, state, i, link, min(inbound, outbound), now) and state.links[link].state != GONE:
         unlink(core, state, i, link, now)
-    _finish(core, state, i, now)
+    _announce_and_plan_wake(core, state, i, now)
 
 
 @compiled
-def _finish(core, state, i, now):
+def _announce_and_plan_wake(core, state, i, now):
     """Write trace events for changed interests and mesh ids, and schedule the next wake-up of node ``i``."""
     announce(core, state, i, now)
     _plan_wake(core, state, i)
@@ -121,34 +121,36 @@ def _finish(core, state, i, now):
 def _plan_wake(core, state, i):
     """Schedule the next wake-up of node ``i`` at the earliest time at which any of its work is due."""
     node = state.nodes[i]
-    earliest_us = _earlier(_earlier(node.update_us, node.ids_us), node.next_end_us)
-    earliest_us = _earlier(earliest_us, _earlier(node.choose_us, node.scout_us))
-    earliest_us = _earlier(earliest_us, node.repeat_us)
+    earliest_us = _earlier_us(_earlier_us(node.update_us, node.ids_us), node.next_end_us)
+    earliest_us = _earlier_us(earliest_us, _earlier_us(node.choose_us, node.scout_us))
+    earliest_us = _earlier_us(earliest_us, node.repeat_us)
     link = np.int64(node.links.first)
     while link != NONE:
         remote = state.links[link]
-        earliest_us = _earlier(_earlier(_earlier(earliest_us, remote.tick_us), remote.keep_alive_us), remote.resend_us)
-        earliest_us = _earlier(earliest_us, remote.retry_us)
+        earliest_us = _earlier_us(
+            _earlier_us(_earlier_us(earliest_us, remote.tick_us), remote.keep_alive_us), remote.resend_us
+        )
+        earliest_us = _earlier_us(earliest_us, remote.retry_us)
         link = np.int64(remote.next)
     link = np.int64(node.planned_requests.first)
     while link != NONE:
-        earliest_us = _earlier(earliest_us, state.link_requests[link].request_us)
+        earliest_us = _earlier_us(earliest_us, state.link_requests[link].request_us)
         link = np.int64(state.link_requests[link].next)
     publication = np.int64(node.waiting.first)
     while publication != NONE:
-        earliest_us = _earlier(earliest_us, state.waitings[publication, i].due_us)
+        earliest_us = _earlier_us(earliest_us, state.waitings[publication, i].due_us)
         publication = np.int64(state.waitings[publication, i].next)
     if node.own_count:
         subscription = np.int64(core.nodes[i].first_subscription)
         while subscription != NONE:
             if state.in_force[subscription]:
-                earliest_us = _earlier(earliest_us, core.subscriptions[subscription].expires_us)
+                earliest_us = _earlier_us(earliest_us, core.subscriptions[subscription].expires_us)
             subscription = np.int64(core.subscriptions[subscription].next)
     core.next_wake[i] = earliest_us
 
 
 @compiled
-def _earlier(first_us, second_us):
+def _earlier_us(first_us, second_us):
     """Return the earlier of two times in µs; a time may be NONE, which means never."""
     if second_us == NONE:
         return first_us
@@ -159,7 +161,7 @@ def _earlier(first_us, second_us):
 
 
 @compiled
-def _change_own(core, state, i, subscription, in_force, now):
+def _change_own_subscription(core, state, i, subscription, in_force, now):
     """Begin or end a subscription of node ``i``, and send the changed interests to the neighbors.
 
     ``in_force``: 1 to begin the subscription, 0 to end it. The union of the filters of the node's own subscriptions,
@@ -188,9 +190,9 @@ def _change_own(core, state, i, subscription, in_force, now):
 def subscribe(core, state, i, subscription, now):
     """Begin a subscription of node ``i``, and deliver to it the retained publications that match it."""
     i = np.int64(i)
-    _change_own(core, state, i, subscription, 1, now)
+    _change_own_subscription(core, state, i, subscription, 1, now)
     deliver_retained(core, state, i, subscription, now)
-    _finish(core, state, i, now)
+    _announce_and_plan_wake(core, state, i, now)
 
 
 @compiled
@@ -198,8 +200,8 @@ def unsubscribe(core, state, i, subscription, now):
     """End a subscription of node ``i`` if it has not ended already."""
     i = np.int64(i)
     if state.in_force[subscription]:
-        _change_own(core, state, i, subscription, 0, now)
-    _finish(core, state, i, now)
+        _change_own_subscription(core, state, i, subscription, 0, now)
+    _announce_and_plan_wake(core, state, i, now)
 
 
 # Messages
@@ -239,7 +241,7 @@ def receive(core, state, i, sender, message, header_field, broadcast, now):
         receive_subscription(core, state, i, link, message, now)
     else:
         receive_acknowledgement(core, state, i, link, message, now)
-    _finish(core, state, i, now)
+    _announce_and_plan_wake(core, state, i, now)
 
 
 @compiled
@@ -272,7 +274,7 @@ def wake(core, state, i, now):
         while subscription != NONE:
             expires_us = core.subscriptions[subscription].expires_us
             if state.in_force[subscription] and expires_us != NONE and expires_us <= now:
-                _change_own(core, state, i, subscription, 0, now)
+                _change_own_subscription(core, state, i, subscription, 0, now)
             subscription = np.int64(core.subscriptions[subscription].next)
     wake_links(core, state, i, now)
     wake_waiting(core, state, i, now)
@@ -285,7 +287,7 @@ def wake(core, state, i, now):
     if node.scout_us != NONE and node.scout_us <= now:
         _send_scout(core, state, i, now)
     _send_requests(core, state, i, now)
-    _finish(core, state, i, now)
+    _announce_and_plan_wake(core, state, i, now)
 
 
 @compiled

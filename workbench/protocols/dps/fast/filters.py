@@ -206,7 +206,7 @@ def change_between(state, first, second):
 
 
 @compiled
-def _head_B(argument):
+def _cbor_head_B(argument):
     """Return the size in bytes of the head of a CBOR item; ``argument`` is the number in the head."""
     return 1 + more_B(argument)
 
@@ -222,7 +222,7 @@ def more_B(argument):
 
 
 @compiled
-def _runs_bits(state, row, complement):
+def _run_length_bits(state, row, complement):
     """Return the size in bits of the run-length code of a filter, row ``row`` of ``state.filters``.
 
     ``complement``: 0 to encode the filter itself, a 64-bit word with all bits set to encode its complement.
@@ -250,11 +250,11 @@ def _encoded_B(state, row):
     fill_percent = 100 * state.filter_ones[row] + 1  # times ``filter_bits``
     code_bits = np.int64(filter_bits + 1)
     if fill_percent < SPARSE_PERCENT * filter_bits:
-        code_bits = _runs_bits(state, row, _NO_BITS)
+        code_bits = _run_length_bits(state, row, _NO_BITS)
     elif fill_percent > DENSE_PERCENT * filter_bits:
-        code_bits = _runs_bits(state, row, _ALL)
+        code_bits = _run_length_bits(state, row, _ALL)
     data_B = filter_bits // 8 if code_bits > filter_bits else (code_bits + 7) // 8
-    return 2 + _head_B(filter_bits) + _head_B(data_B) + data_B
+    return 2 + _cbor_head_B(filter_bits) + _cbor_head_B(data_B) + data_B
 
 
 def longest_B(length: int) -> int:

@@ -106,7 +106,7 @@ def _change_state(core, state, i, link, link_input, now):
     table_entry = former_state * _INPUTS + link_input
     set_state(core, state, i, link, now, np.int64(state.next_states[table_entry]))
     if state.next_states[table_entry] != former_state:
-        _send_ids_later(state, i, now)
+        _send_mesh_ids_later(state, i, now)
     return table_entry
 
 
@@ -146,7 +146,7 @@ def _execute(core, state, i, link, action, now):
     elif action == Action.UPDATE_LATER:
         _update_later(state, i, now)
     elif action == Action.FORGET_MUTED:
-        if not _counts_muted(state, i) and remote.inbound != NONE:
+        if not _includes_muted(state, i) and remote.inbound != NONE:
             _set_inbound(state, i, link, NONE, EMPTY)
             _update_later(state, i, now)
     else:
@@ -183,7 +183,7 @@ def _update_neighbor(state, i, link, action):
 
 
 @compiled
-def _counts_muted(state, i):
+def _includes_muted(state, i):
     """Return whether the interests of muted neighbors stay in the sum of interests of node ``i``.
 
     The result is always False in a dense neighborhood.
@@ -289,8 +289,8 @@ def _update_later(state, i, now):
 
 
 @compiled
-def _send_ids_later(state, i, now):
-    """Schedule the sending of mesh ids to the neighbors (`_send_ids`), unless it is scheduled already."""
+def _send_mesh_ids_later(state, i, now):
+    """Schedule the sending of mesh ids to the neighbors (`_send_mesh_ids`), unless it is scheduled already."""
     if state.nodes[i].ids_us == NONE:
         state.nodes[i].ids_us = now + state.nodes[i].ids_after_us
 
@@ -311,17 +311,17 @@ def receive_subscription(core, state, i, link, message, now):
             return
         add_link(state, i, link, 0)
         apply_input(core, state, i, link, BEGUN, now)
-    elif _restarts_link(core, state, i, link, message):
+    elif _is_link_restart(core, state, i, link, message):
         apply_input(core, state, i, link, BEGUN, now)
     if remote.state == LINKING:
         remote.ticks = rules.cap_ticks(remote.ticks, state.retry_ticks)
-    _receive_common(core, state, i, link, message, False, now)
+    _process_common_fields(core, state, i, link, message, False, now)
     if not remote.pending:
         if remote.state == MUTED or remote.keep_alive_us == NONE:
             remote.keep_alive_us = _next_keep_alive_us(core, state, i, link, now)
         elif state.nodes[i].is_crowded:
             remote.keep_alive_us = _next_keep_alive_us(core, state, i, link, now) + state.update_after_us
-    _resume(core, state, i, link, now)
+    _run_postponed_work(core, state, i, link, now)
 
 
 @compiled
@@ -336,7 +336,7 @@ def _receive_unlink(core, state, i, link, message, now):
 
 
 @compiled
-def _restarts_link(core, state, i, link, message):
+def _is_link_restart(core, state, i, link, message):
     """Return whether a subscription message shows that its sender had given the link up or had been restarted."""
     remote, revision = state.links[link], core.messages[message].sequence
     stays_muted = remote.state == MUTED and shows_loop(state, i, link, message)
@@ -363,12 +363,12 @@ def receive_acknowledgement(core, state, i, link, message, now):
     has_restarted = is_answer and _has_restarted(core, state, link, message)
     if has_restarted:
         apply_input(core, state, i, link, RESTARTED, now)
-    is_processed = _receive_common(core, state, i, link, message, True, now)
+    is_processed = _process_common_fields(core, state, i, link, message, True, now)
     if has_restarted or not is_processed:
         return
     if is_answer:
         apply_input(core, state, i, link, ANSWERED, now)
-        _resume(core, state, i, link, now)
+        _run_postponed_work(core, state, i, link, now)
     elif not header.flags & SAK_REQUESTED:
         twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
 
@@ -387,7 +387,7 @@ def _has_restarted(core, state, link, message):
 
 
 @compiled
-def _receive_common(core, state, i, link, message, is_acknowledgement, now):
+def _process_common_fields(core, state, i, link, message, is_acknowledgement, now):
     """Process the fields that a subscription and its acknowledgement have in common.
 
     ``is_acknowledgement``: whether the message is an acknowledgement. The result is False if both ends have to send all
@@ -418,13 +418,13 @@ def _receive_common(core, state, i, link, message, is_acknowledgement, now):
     note_lowest(state, i, header.mesh_high, header.mesh_low)
     is_crowded, was_muted = state.nodes[i].is_crowded != 0, remote.state == MUTED
     if not flags & UNMUTE:
-        _check_for_loop(core, state, i, link, message, is_acknowledgement, now)
+        _detect_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_duplicate:
         apply_input(core, state, i, link, UNMUTED, now)
     if header.mesh_high != remote.mesh_high or header.mesh_low != remote.mesh_low:
         note_mesh_id(remote, header.mesh_high, header.mesh_low)
         mark_changed(state, i, link)
-        _send_ids_later(state, i, now)
+        _send_mesh_ids_later(state, i, now)
     if rules.announces_mute(is_crowded, was_muted, remote.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
@@ -433,7 +433,7 @@ def _receive_common(core, state, i, link, message, is_acknowledgement, now):
 
 
 @compiled
-def _check_for_loop(core, state, i, link, message, is_acknowledgement, now):
+def _detect_loop(core, state, i, link, message, is_acknowledgement, now):
     """Check the mesh id and the flags of a received message for a loop, and change the state of the link accordingly.
 
     The link's state machine gets the input LOOP or NO_LOOP, or no input if the message does not show whether the link
@@ -467,7 +467,7 @@ def _process_interests(core, state, i, link, message, is_repetition, now):
 def _store_interests(state, i, link, message):
     """Store the interests in a message as the interests of its sender; return whether they have changed."""
     remote, header = state.links[link], state.headers[message]
-    if remote.state == MUTED and not _counts_muted(state, i):
+    if remote.state == MUTED and not _includes_muted(state, i):
         return False
     former_interests, former_needs = remote.inbound, remote.inbound_needs
     new_interests = np.int64(header.vector)
@@ -492,7 +492,7 @@ def _acknowledge(core, state, i, link, now):
 
 
 @compiled
-def _resume(core, state, i, link, now):
+def _run_postponed_work(core, state, i, link, now):
     """Do the postponed work of a link after an answer: schedule the sending of ids or interests, or end the link.
 
     Do nothing if an answer is still outstanding.
@@ -502,7 +502,7 @@ def _resume(core, state, i, link, now):
         return
     if state.nodes[i].ids_wait:
         state.nodes[i].ids_wait = 0
-        _send_ids_later(state, i, now)
+        _send_mesh_ids_later(state, i, now)
     if remote.unlinks:
         end_link(core, state, i, link, now)
     elif remote.is_behind:
@@ -521,13 +521,13 @@ def wake_links(core, state, i, now):
         update(core, state, i, now)
     if node.ids_us != NONE and node.ids_us <= now:
         node.ids_us = NONE
-        _send_ids(core, state, i, now)
+        _send_mesh_ids(core, state, i, now)
     link = np.int64(node.links.first)
     while link != NONE:
         remote = state.links[link]
         next_link = np.int64(remote.next)
         if remote.retry_us != NONE and remote.retry_us <= now:
-            _send_retry(core, state, i, link, now)
+            _resend_undelivered(core, state, i, link, now)
         if remote.tick_us != NONE and remote.tick_us <= now:
             _count_tick(core, state, i, link, now)
         elif remote.keep_alive_us != NONE and remote.keep_alive_us <= now:
@@ -552,7 +552,7 @@ def retry_link_message(core, state, i, link, is_answer, now):
 
 
 @compiled
-def _send_retry(core, state, i, link, now):
+def _resend_undelivered(core, state, i, link, now):
     """Send again the messages to the neighbor that the radio failed to deliver, if they are still needed."""
     remote = state.links[link]
     remote.retry_us = NONE
@@ -563,7 +563,7 @@ def _send_retry(core, state, i, link, now):
 
 
 @compiled
-def _send_ids(core, state, i, now):
+def _send_mesh_ids(core, state, i, now):
     """Send a keep-alive with the current mesh id to each neighbor that has an outdated mesh id of node ``i``.
 
     Outside of dense neighborhoods, also schedule early probes of muted links whose neighbors seem to be in another part
@@ -582,12 +582,12 @@ def _send_ids(core, state, i, now):
         link = np.int64(state.nodes[i].links.first)
         while link != NONE:
             if is_apart(state, i, link):
-                _probe_soon(core, state, i, link, now)
+                _plan_early_recheck(core, state, i, link, now)
             link = np.int64(state.links[link].next)
 
 
 @compiled
-def _probe_soon(core, state, i, link, now):
+def _plan_early_recheck(core, state, i, link, now):
     """Schedule an early probe of a muted link whose neighbor seems to be in another part of the network.
 
     A probe is a message that checks whether the link still closes a loop.

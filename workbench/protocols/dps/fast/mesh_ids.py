@@ -52,7 +52,7 @@ def set_mark(low):
 
 
 @compiled
-def _mark_bytes(low):
+def _hops_and_mark(low):
     """Return the lowest three bytes of a mesh id, which contain its hops and its mark.
 
     The result is a signed integer, as the functions of `rules` need it.
@@ -66,7 +66,7 @@ def owner_low(low):
 
     An id that does not count hops is returned unchanged.
     """
-    return low - np.uint64(rules.hops_of(_mark_bytes(low)))
+    return low - np.uint64(rules.hops_of(_hops_and_mark(low)))
 
 
 @compiled
@@ -85,8 +85,8 @@ def note_mesh_id(remote, high, low):
     remote.rises = rules.rises_after(
         np.int64(remote.rises),
         has_same_owner,
-        rules.hops_of(_mark_bytes(low)),
-        rules.hops_of(_mark_bytes(remote.mesh_low)),
+        rules.hops_of(_hops_and_mark(low)),
+        rules.hops_of(_hops_and_mark(remote.mesh_low)),
     )
     remote.mesh_high, remote.mesh_low = high, low
 
@@ -104,7 +104,7 @@ def mesh_id_here(remote):
     Return the unknown id instead if the id has too many hops, or if it seems to circulate in a loop: its hops have
     increased in many messages in a row.
     """
-    added_hops = rules.hop_to_add(_mark_bytes(remote.mesh_low))
+    added_hops = rules.hop_to_add(_hops_and_mark(remote.mesh_low))
     if added_hops < 0 or rules.is_circulating(np.int64(remote.rises)):
         return _UNKNOWN, _UNKNOWN
     return remote.mesh_high, remote.mesh_low + np.uint64(added_hops)
@@ -174,7 +174,7 @@ def shows_loop(state, i, link, message):
     or has the same owner as the lowest id of node ``i`` and its other neighbors (`lowest_except`).
     """
     header, node = state.headers[message], state.nodes[i]
-    if rules.hop_to_add(_mark_bytes(header.mesh_low)) < 0:
+    if rules.hop_to_add(_hops_and_mark(header.mesh_low)) < 0:
         return False
     lowest_high, lowest_low = lowest_except(state, i, link)
     has_own_owner = is_same_owner(header.mesh_high, header.mesh_low, node.mesh_high, node.mesh_low)
@@ -229,7 +229,7 @@ def is_apart(state, i, link):
     an answer of the neighbor is outstanding.
     """
     remote = state.links[link]
-    if remote.state != MUTED or remote.pending or rules.hop_to_add(_mark_bytes(remote.mesh_low)) < 0:
+    if remote.state != MUTED or remote.pending or rules.hop_to_add(_hops_and_mark(remote.mesh_low)) < 0:
         return False
     lowest_high, lowest_low = lowest_except(state, i, link)
     return not is_same_owner(remote.mesh_high, remote.mesh_low, lowest_high, lowest_low) and is_less(

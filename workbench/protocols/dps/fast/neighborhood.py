@@ -32,7 +32,7 @@ def report_quality(core, state, i, link, quality, now):
     if not remote.is_usable:
         remote.is_usable = 1
         node.usable += 1
-        _update_crowding(state, i)
+        _update_density(state, i)
         _plan_first_request(core, state, i, link, now)
     return False
 
@@ -45,13 +45,13 @@ def _forget_neighbor(state, i, link):
         remote.is_usable = 0
         node.usable -= 1
         node.is_ranked = 0
-        _update_crowding(state, i)
+        _update_density(state, i)
     remote.is_chosen = 0
     cancel_request(state, i, link)
 
 
 @compiled
-def _update_crowding(state, i):
+def _update_density(state, i):
     """Store whether the neighborhood of node ``i`` is dense: whether it has more than ``state.crowd`` usable neighbors.
 
     Also set the node's message intervals, which depend on this number.

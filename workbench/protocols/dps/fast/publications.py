@@ -206,7 +206,7 @@ def takes_publications(state, link):
 
 
 @compiled
-def _is_wanted(state, i, source_link, link, publication):
+def _should_send(state, i, source_link, link, publication):
     """Return whether to send a publication over ``link``.
 
     The interests of the link's neighbor must match the publication, and this neighbor must not have sent the
@@ -230,7 +230,7 @@ def _send(core, state, i, source_link, message, publication, hops, ttl_s, now):
     sent_message = NONE
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        if takes_publications(state, link) and _is_wanted(state, i, source_link, link, publication):
+        if takes_publications(state, link) and _should_send(state, i, source_link, link, publication):
             if receiver_count == 0:
                 sent_message = _reuse_message(core, state, message, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], sent_message, (ttl_s << HOPS_BITS) | hops)
@@ -274,7 +274,7 @@ def send_retained(core, state, i, link, now):
         retained_entry = state.retained[publication, i]
         ttl_s = left_s(state, i, publication, now)
         source_link = np.int64(retained_entry.link)
-        if ttl_s > 0 and _is_wanted(state, i, source_link, link, publication):
+        if ttl_s > 0 and _should_send(state, i, source_link, link, publication):
             hops = np.int64(retained_entry.hops) if source_link == NONE else np.int64(retained_entry.hops) + 1
             message = message_of(core, state, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], message, (ttl_s << HOPS_BITS) | hops)
@@ -322,7 +322,7 @@ def deliver_retained(core, state, i, subscription, now):
 
 
 @compiled
-def _compare(core, state, topics, subscription, only_subscription, now):
+def _compare_topics(core, state, topics, subscription, only_subscription, now):
     """Return NO, MAYBE (only the filters match) or YES: whether a subscription matches published topics.
 
     ``topics``: index of the publication's set of topics (see `topics.Workload`). A subscription that is not in force
@@ -352,7 +352,7 @@ def _deliver(core, state, i, peer, message, only_subscription, now):
     best_match = NO
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
-        best_match = max(best_match, _compare(core, state, topic_set, subscription, only_subscription, now))
+        best_match = max(best_match, _compare_topics(core, state, topic_set, subscription, only_subscription, now))
         subscription = np.int64(core.subscriptions[subscription].next)
     if best_match == MAYBE:
         twin.drop(core, now, i, peer, message, Reason.NO_MATCH)
@@ -361,7 +361,7 @@ def _deliver(core, state, i, peer, message, only_subscription, now):
     delivered_count = 0
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
-        if _compare(core, state, topic_set, subscription, only_subscription, now) == YES:
+        if _compare_topics(core, state, topic_set, subscription, only_subscription, now) == YES:
             delivered_count += _deliver_samples(core, state, i, peer, message, subscription, now)
         subscription = np.int64(core.subscriptions[subscription].next)
     if delivered_count and state.acknowledges:

@@ -277,10 +277,10 @@ class DPSMesh:
         command_number = process.send_command("publish", topics=[topic], text=text, ttl_s=ttl_s, acknowledge=True)
         process.receive_reply()
         while time.perf_counter() < begin_s + within_s:
-            if set(expected_subscribers) <= self._answer_times(process, command_number, begin_s).keys():
+            if set(expected_subscribers) <= self._answer_times_ms(process, command_number, begin_s).keys():
                 break
             time.sleep(0.002)
-        answer_times_ms = self._answer_times(process, command_number, begin_s)
+        answer_times_ms = self._answer_times_ms(process, command_number, begin_s)
         # Each process has its own reader thread; a subscriber's thread may be slower than the publisher's thread.
         self._send_commands(
             [(subscriber, "catch_up", {}) for subscriber in answer_times_ms if self.nodes[subscriber].is_alive]
@@ -336,7 +336,7 @@ class DPSMesh:
     def _subscriptions_of(self, node: int) -> list[tuple[str, ...]]:
         return self.subscriptions.get(node, [])
 
-    def _answer_times(self, process: MeshProcess, command_number: int, begin_s: float) -> dict[int, float]:
+    def _answer_times_ms(self, process: MeshProcess, command_number: int, begin_s: float) -> dict[int, float]:
         """Return {node: milliseconds from ``begin_s`` to the node's first acknowledgement} of a publication.
 
         ``process``: the publisher's process. ``command_number``: number of the "publish" command. ``begin_s``: time at
@@ -440,7 +440,7 @@ class DPSMesh:
             summary = {node: (self._stable_links(reply["links"]), reply["bits"]) for node, reply in node_states.items()}
             if summary != last_summary:
                 last_summary, changed_s = summary, now_s
-            elif now_s - changed_s > _QUIET_S and self._is_linked(node_states):
+            elif now_s - changed_s > _QUIET_S and self._is_fully_linked(node_states):
                 return changed_s - begin_s
             time.sleep(_POLL_S)
         raise LinkError(
@@ -448,7 +448,7 @@ class DPSMesh:
             "on a busy machine pass a larger `within_s`"
         )
 
-    def _is_linked(self, state: dict[int, dict[str, Any]]) -> bool:
+    def _is_fully_linked(self, state: dict[int, dict[str, Any]]) -> bool:
         """Return whether each link of the topology between live nodes is active or muted, and no other link is in use.
 
         Another link is in use if, for example, a live node still considers its link to a dead node active. ``state``:

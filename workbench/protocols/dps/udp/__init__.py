@@ -189,7 +189,7 @@ class UDPNode:
             try:
                 self._multicast.open(self.address, family, partial(self._receive, broadcast=True))
             except BaseException:
-                self._shut()
+                self._release_resources()
                 raise
             self.core.multicasts = self._multicast.sends and self._multicast.publications
         if self._discovery is not None:
@@ -204,9 +204,9 @@ class UDPNode:
         try:
             await self.keeper.end_all(patience_s)
         finally:
-            self._shut()
+            self._release_resources()
 
-    def _shut(self) -> None:
+    def _release_resources(self) -> None:
         self._is_open = False
         self._socket.close()
         if self._multicast is not None:
@@ -392,7 +392,7 @@ class UDPNode:
 
         Raises ParameterError unless the node was made with ``discover="a service"``.
         """
-        return self._active_discovery().nodes
+        return self._require_discovery().nodes
 
     def discover(self) -> Discoveries:
         """Return an iterator over the discovered nodes and later changes: ``async for other in node.discover()``.
@@ -400,7 +400,7 @@ class UDPNode:
         Raises ParameterError unless the node was made with ``discover="a service"``.
         """
         self.check_open()
-        return self._active_discovery().discoveries(self._max_waiting)
+        return self._require_discovery().discoveries(self._max_waiting)
 
     def will_publish(self, *topics: str, wildcards: bool = True) -> None:
         """Link to discovered nodes that may subscribe to these topics, before the first publication on them.
@@ -409,9 +409,9 @@ class UDPNode:
         ParameterError without discovery, AttributeFormatError for an invalid topic.
         """
         self.check_open()
-        self._active_discovery().link_subscribers(topics, wildcards)
+        self._require_discovery().link_subscribers(topics, wildcards)
 
-    def _active_discovery(self) -> Discovery:
+    def _require_discovery(self) -> Discovery:
         if self._discovery is None:
             raise ParameterError("the node has no discovery; create it with wb.dps_node(discover='a service')")
         return self._discovery

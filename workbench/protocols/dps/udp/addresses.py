@@ -80,7 +80,7 @@ def as_text(address: Address) -> str:
     host, port = address[:2]
     if len(address) == 2:
         return f"{host}:{port}"
-    scope = f"%{_interface(address[3])}" if address[3] else ""
+    scope = f"%{_interface_name(address[3])}" if address[3] else ""
     return f"[{host}{scope}]:{port}"
 
 
@@ -140,7 +140,7 @@ async def _look_up_name(text: Any, host: str, port: int, family: int, flags: int
         ) from None
 
 
-def _interface(scope: int) -> str:
+def _interface_name(scope: int) -> str:
     try:
         return socket.if_indextoname(scope)
     except OSError:

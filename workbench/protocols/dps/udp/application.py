@@ -127,15 +127,15 @@ class Mailbox(Generic[Item]):
         for item in items:
             self._items.append(item)
             self._waiting_B += self._size_B(item)
-            while len(self._items) > self._most or (self._exceeds_bytes() and len(self._items) > 1):
-                self._take()
+            while len(self._items) > self._most or (self._exceeds_memory_limit() and len(self._items) > 1):
+                self._pop_item()
                 self.lost += 1
-        self._wake()
+        self._wake_waiters()
 
-    def _exceeds_bytes(self) -> bool:
+    def _exceeds_memory_limit(self) -> bool:
         return self._most_B is not None and self._waiting_B > self._most_B
 
-    def _take(self) -> Item:
+    def _pop_item(self) -> Item:
         item = self._items.popleft()
         self._waiting_B -= self._size_B(item)
         return item
@@ -143,9 +143,9 @@ class Mailbox(Generic[Item]):
     def close(self) -> None:
         """Close the mailbox: calls that wait for an item return. Items in the mailbox can still be taken."""
         self._is_closed = True
-        self._wake()
+        self._wake_waiters()
 
-    def _wake(self) -> None:
+    def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -153,7 +153,7 @@ class Mailbox(Generic[Item]):
 
     def pop(self) -> Item | None:
         """Remove and return the oldest item; None if the mailbox is empty."""
-        return self._take() if self._items else None
+        return self._pop_item() if self._items else None
 
     async def next(self, timeout_s: float | None = None) -> Item | None:
         """Return the oldest item, waiting for it up to ``timeout_s`` seconds (None: without limit).
@@ -182,7 +182,7 @@ class Mailbox(Generic[Item]):
             await self._wait_for_item()
         if not self._items:
             raise StopAsyncIteration
-        return self._take()
+        return self._pop_item()
 
 
 class Receiver(Mailbox[Item]):

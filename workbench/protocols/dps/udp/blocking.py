@@ -198,7 +198,7 @@ class BlockingNode:
         try:
             self.call(node.open())
         except BaseException:
-            self._end()
+            self._stop_loop()
             raise
 
     def __str__(self) -> str:
@@ -238,17 +238,17 @@ class BlockingNode:
             try:
                 self.call(self.node.close())
             finally:
-                self._end()
+                self._stop_loop()
 
-    def _end(self) -> None:
+    def _stop_loop(self) -> None:
         with self._end_lock:
             self.is_ended = True
-        asyncio.run_coroutine_threadsafe(self._finish_calls(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._wait_for_calls(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    async def _finish_calls(self) -> None:
+    async def _wait_for_calls(self) -> None:
         """Wait until all calls of the node's methods, in any thread, have returned.
 
         The node must be closed before, so that no call waits for an item or a link any longer.

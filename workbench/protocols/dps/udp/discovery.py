@@ -241,7 +241,7 @@ class Discovery:
         self._timer = self._loop.call_later(self._interval_s, self._announce)
         if self._interval_s < _LAST_DOUBLED_S:
             self._interval_s *= 2
-        self._forget_silent()
+        self._forget_silent_nodes()
         self._publish(encode_announcement(self._own_announcement(None)))
 
     def _own_announcement(self, publication_id: bytes | None) -> Announcement:
@@ -264,16 +264,16 @@ class Discovery:
         if publication.neighbor is None or publication.hops > 1:
             return
         if not publication.data:
-            self._forget(publication.publication_id)
+            self._forget_node(publication.publication_id)
             return
         announcement = self._decode(publication.data)
         if announcement is None:
             return
-        is_wanted = self._remember(publication.publication_id, publication.neighbor, announcement)
+        is_wanted = self._store_sender(publication.publication_id, publication.neighbor, announcement)
         if publication.wants_answer and is_wanted:
-            self._answer(publication)
+            self._answer_announcement(publication)
         elif publication.wants_answer:
-            self._call_later(lambda: self._answer(publication))
+            self._call_later(lambda: self._answer_announcement(publication))
         self._link_if_wanted(is_wanted, publication.neighbor)
 
     def _receive_answer(self, answer: Answer) -> None:
@@ -285,7 +285,7 @@ class Discovery:
             self.drops["malformed"] += 1
             return
         self._link_if_wanted(
-            self._remember(announcement.publication_id, answer.neighbor, announcement), answer.neighbor
+            self._store_sender(announcement.publication_id, answer.neighbor, announcement), answer.neighbor
         )
 
     def _decode(self, payload: bytes) -> Announcement | None:
@@ -307,7 +307,7 @@ class Discovery:
         handle = self._loop.call_later(self._random_delay_s(), call)
         self._delayed_calls.add(handle)
 
-    def _answer(self, publication: ReceivedPublication) -> None:
+    def _answer_announcement(self, publication: ReceivedPublication) -> None:
         try:
             publication.acknowledge(encode_announcement(self._own_announcement(self._series.publication_id)))
         except WorkbenchError:
@@ -327,7 +327,7 @@ class Discovery:
         self._iterators.add(discoveries)
         return discoveries
 
-    def _remember(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
+    def _store_sender(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
         """Store the sender of an announcement; return whether the sender may subscribe to a publication of this node.
 
         ``publication_id``: the publication id of all announcements of the sender. ``neighbor``: address of the sender.
@@ -338,9 +338,9 @@ class Discovery:
             neighbor = known_node.neighbor
         former_id = self._ids.get(neighbor)
         if former_id is not None and former_id != publication_id:
-            self._forget(former_id)  # The node was restarted.
+            self._forget_node(former_id)  # The node was restarted.
         elif known_node is None and len(self._known_nodes) >= MOST_NODES:
-            self._forget(next(iter(self._known_nodes)))
+            self._forget_node(next(iter(self._known_nodes)))
         discovered_node = DiscoveredNode(
             addresses.as_text(neighbor),
             self.service,
@@ -358,19 +358,19 @@ class Discovery:
             self._notify(discovered_node)
         return any(includes_any(discovered_node.interests, masks) for masks in self._published_masks.values())
 
-    def _forget(self, publication_id: bytes) -> None:
+    def _forget_node(self, publication_id: bytes) -> None:
         known_node = self._known_nodes.pop(publication_id, None)
         if known_node is not None:
             self._ids.pop(known_node.neighbor, None)
             self._linked_subscribers.discard(known_node.neighbor)
             self._notify(replace(known_node.node, is_gone=True))
 
-    def _forget_silent(self) -> None:
+    def _forget_silent_nodes(self) -> None:
         oldest_heard_s = self._loop.time() - FORGET_S
         for publication_id in [
             known_id for known_id, known_node in self._known_nodes.items() if known_node.heard_s < oldest_heard_s
         ]:
-            self._forget(publication_id)
+            self._forget_node(publication_id)
 
     def _notify(self, node: DiscoveredNode) -> None:
         for discoveries in list(self._iterators):

@@ -104,14 +104,14 @@ class LinkKeeper:
             relink_timer.cancel()
         self._relink_timers.clear()
         for neighbor in list(self._waiting_futures):
-            self._wake_waiting(neighbor)
+            self._wake_waiters(neighbor)
 
     def link_changed(self, event: Any) -> None:
         """Process a LinkSet event, which reports a link's new state: wake the callers that wait for this link.
 
         If the link has ended, and the application wants to keep it, plan to request it again.
         """
-        self._wake_waiting(event.peer)
+        self._wake_waiters(event.peer)
         if event.value == GONE:
             self._relink_later(event.peer)
 
@@ -132,7 +132,7 @@ class LinkKeeper:
         self._waiting_futures.setdefault(neighbor, []).append(future)
         return future
 
-    def _wake_waiting(self, neighbor: Address) -> None:
+    def _wake_waiters(self, neighbor: Address) -> None:
         for future in self._waiting_futures.pop(neighbor, ()):
             if not future.done():
                 future.set_result(None)

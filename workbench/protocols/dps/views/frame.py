@@ -34,7 +34,7 @@ def _fields(parts: list[Part]) -> list[Field]:
     children: list[Field] = []  # the head and the entries of the current map
     for message_part in parts:
         if children and not _is_entry(message_part):
-            fields.append(_map_field(children))
+            fields.append(_make_map_field(children))
             children = []
         if children or _begins_map(message_part):
             children.append(Field(message_part.name, message_part.start, message_part.end, _text(message_part)))
@@ -42,11 +42,11 @@ def _fields(parts: list[Part]) -> list[Field]:
             name = NOT_READ if message_part.name == "rest" else message_part.name
             fields.append(Field(name, message_part.start, message_part.end, _text(message_part)))
     if children:
-        fields.append(_map_field(children))
+        fields.append(_make_map_field(children))
     return fields
 
 
-def _map_field(fields: list[Field]) -> Field:
+def _make_map_field(fields: list[Field]) -> Field:
     head, *entries = fields
     entry_count = head._replace(name="number of entries", text=head.text.strip("{}"))
     names = ", ".join(entry.name for entry in entries) or "empty"

@@ -160,7 +160,7 @@ class Mesh:
         origin    node that created the mesh id that ``node`` has received, or `UNKNOWN`
         """
         ends = self.ends
-        return self._end_intervals(
+        return self._intervals_of_ends(
             lambda side: [values[side] for values in (ends.state, ends.bits, ends.needs, ends.owner)]
         )
 
@@ -177,7 +177,7 @@ class Mesh:
         filter, as an index in `looks.COLOURS`.
         """
         shades_of_ends = np.where(self.ends.look == 0, self.shade_of[self.ends.bits], -1)
-        return self._end_intervals(lambda side: [shades_of_ends[side]])
+        return self._intervals_of_ends(lambda side: [shades_of_ends[side]])
 
     def links_at(self, time_us: int) -> dict[tuple[int, int], str]:
         """Return {(node, neighbor): state} of the links that exist at a time.
@@ -223,7 +223,7 @@ class Mesh:
     def _rows_at(self, rows: Table, time_us: int) -> np.ndarray:
         return alive(rows, min(time_us, self.duration_us - 1))
 
-    def _end_intervals(self, values_of: Any) -> Table:
+    def _intervals_of_ends(self, values_of: Any) -> Table:
         """Return a table of the intervals in which the values at one end of a link do not change, for all ends.
 
         ``values_of(side)`` returns one to four arrays, each with a value for each row of ``ends``; ``side`` is 0 for

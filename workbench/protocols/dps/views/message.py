@@ -179,7 +179,7 @@ def _read_parts(data: bytes, vectors: list[BitVector]) -> tuple[bytes, list[Part
     The frame is ``data`` without the envelope of a multicast, if any.
     """
     frame, message_parts = _unwrap(data)
-    return frame, message_parts + _parts(frame, len(data) - len(frame), vectors)
+    return frame, message_parts + _divide_frame(frame, len(data) - len(frame), vectors)
 
 
 def _decode_nothing(frame: bytes) -> tuple[Any, str]:
@@ -219,7 +219,7 @@ def _unwrap(data: bytes) -> tuple[bytes, list[Part]]:
     return frame, [Part(0, frame_begin, ENVELOPE, "CoAP envelope", "", "a multicast: non-confirmable PUT to dps/pub")]
 
 
-def _parts(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
+def _divide_frame(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
     """Divide a frame into parts (fields, with their position and meaning), and append its filters to ``vectors``.
 
     ``offset`` is the position of the frame's first byte in the datagram.

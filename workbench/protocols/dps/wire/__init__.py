@@ -162,13 +162,13 @@ def encode(message: Message) -> bytes:
         encoded_protected, encoded_body = protected_map(message), message.body or body_map(message)
     elif isinstance(message, Publication):
         encoded_protected, encoded_body = protected_map(message), message.body or body_map(message)
-        port, path = _port_and_path(message)
+        port, path = _encode_port_and_path(message)
         hops = fields.number(fields.HOPS, message.hops)
         unprotected = cbor.mapping(3) + port + fields.seconds(message.ttl_s) + path + hops
     elif isinstance(message, Subscription):
-        unprotected = _link_map(message, b"")
+        unprotected = _encode_link_map(message, b"")
     elif isinstance(message, SubscriptionAcknowledgement):
-        unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged))
+        unprotected = _encode_link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged))
     else:
         raise EncodeError(
             f"{message!r} is not a message; its type must be one of "
@@ -310,7 +310,7 @@ def _read_scalars(reader: cbor.Reader) -> Values:
 # Encoding
 
 
-def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
+def _encode_port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
     """Return the encoded fields (port, path) of a message; b"" for the field that the message lacks.
 
     Raises EncodeError unless the message has exactly one of the two fields.
@@ -322,8 +322,8 @@ def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
     return b"", cbor.unsigned(fields.PATH) + fields.text(message.path)
 
 
-def _link_map(message: LinkMessage, acknowledged: bytes) -> bytes:
-    port, path = _port_and_path(message)
+def _encode_link_map(message: LinkMessage, acknowledged: bytes) -> bytes:
+    port, path = _encode_port_and_path(message)
     if (message.needs is None) != (message.interests is None):
         raise EncodeError("the message has only one of needs and interests; give both or neither")
     encoded_fields = [
@@ -385,11 +385,13 @@ def _decode_protected(
     ``name``: type of the message, for errors; ``filter_bits``: required length of filters, None for any length.
     """
     map_start = reader.at
-    map_fields = _read_all(reader, "protected map of the " + name, keys, filter_bits)
+    map_fields = _read_required_map(reader, "protected map of the " + name, keys, filter_bits)
     return bytes(reader.data[map_start : reader.at]), map_fields
 
 
-def _read_all(reader: cbor.Reader, where: str, keys: tuple[int, ...], filter_bits: int | None = None) -> Values:
+def _read_required_map(
+    reader: cbor.Reader, where: str, keys: tuple[int, ...], filter_bits: int | None = None
+) -> Values:
     """Read a map that must have all ``keys``; return {key: value}.
 
     ``where``: name of the map, for errors; ``filter_bits``: required length of filters, None for any length.
@@ -412,12 +414,12 @@ def _skip_cose_item(reader: cbor.Reader) -> bool:
 
 
 def _decode_body(reader: cbor.Reader) -> tuple[tuple[str, ...], bytes]:
-    body_fields = _read_all(reader, "last map of the publication", _OF_PUBLICATION.last)
+    body_fields = _read_required_map(reader, "last map of the publication", _OF_PUBLICATION.last)
     return body_fields[fields.TOPICS], body_fields[fields.DATA]
 
 
 def _decode_data(reader: cbor.Reader) -> bytes:
-    return _read_all(reader, "last map of the acknowledgement", _OF_ACKNOWLEDGEMENT.last)[fields.DATA]
+    return _read_required_map(reader, "last map of the acknowledgement", _OF_ACKNOWLEDGEMENT.last)[fields.DATA]
 
 
 def _decode_acknowledgement(reader: cbor.Reader) -> Acknowledgement:
