@@ -23,7 +23,12 @@ class MessagePaths:
         self._of_messages = {}  # id of a message -> (the message, node, path)
         self._now = None  # the path of the message that a node is processing
         self._number = None
-        for owner, name in ((TinyMQNode, "_take"), (TinyMQNode, "route"), (TinyMQNode, "wake"), (Unicast, "is_new")):
+        for owner, name in (
+            (TinyMQNode, "_process_message"),
+            (TinyMQNode, "route"),
+            (TinyMQNode, "wake"),
+            (Unicast, "is_new"),
+        ):
             monkeypatch.setattr(owner, name, self._around(getattr(owner, name), getattr(self, name)))
         monkeypatch.setattr(Unicast, "send", self._around(Unicast.send, self.send))
         for name in NEW_PATHS:
@@ -43,7 +48,7 @@ class MessagePaths:
     def is_new(self, unicast, neighbor, number):
         self._number = number
 
-    def _take(self, node, message, previous_hop, now):
+    def _process_message(self, node, message, previous_hop, now):
         if not isinstance(message, ROUTED):
             self._now = (node.address,)
             return

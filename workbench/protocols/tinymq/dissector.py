@@ -22,7 +22,7 @@ _MOST_BITS = 64  # most bits of a key that its text shows
 # Keys and regions
 
 
-def _bits_B(values: Values) -> int:
+def _bit_string_B(values: Values) -> int:
     return (values["length"] + 7) // 8
 
 
@@ -43,7 +43,7 @@ def _key_text(key: Values) -> str:
 
 
 _KEY_NOTE = "the first bit highest, padded with zeros to whole bytes"
-_KEY = (Number("length", "H", "{} bits"), Octets("bits", _bits_B, _format_bits, note=_KEY_NOTE))
+_KEY = (Number("length", "H", "{} bits"), Octets("bits", _bit_string_B, _format_bits, note=_KEY_NOTE))
 
 
 def _region_fault(values: Values) -> str:
@@ -56,34 +56,34 @@ def _region_fault(values: Values) -> str:
     )
 
 
-def _end_B(interval: Values) -> int:
+def _interval_end_B(interval: Values) -> int:
     return (interval["key_bits"] + 7) // 8
 
 
-def _end_text(data: bytes, interval: Values) -> str:
+def _interval_end_text(data: bytes, interval: Values) -> str:
     return str(int.from_bytes(data, "big"))
 
 
-def _ends(interval: Values) -> tuple[int, int]:
+def _interval_ends(interval: Values) -> tuple[int, int]:
     return int.from_bytes(interval["lowest"], "big"), int.from_bytes(interval["highest"], "big")
 
 
 def _interval_text(interval: Values) -> str:
-    low, high = _ends(interval)
+    low, high = _interval_ends(interval)
     return f"{low} to {high}"
 
 
 def _region_text(region: Values) -> str:
     text = ", ".join([_interval_text(interval) for interval in region["intervals"]])
-    if wire.ascends([_ends(interval) for interval in region["intervals"]], region["key_bits"]):
+    if wire.ascends([_interval_ends(interval) for interval in region["intervals"]], region["key_bits"]):
         return text
     return refused(text, f"the intervals are not disjoint and ascending within {region['key_bits']} bits")
 
 
 _END_NOTE = "big-endian, in whole bytes"
 _INTERVAL = (
-    Octets("lowest", _end_B, _end_text, note=_END_NOTE),
-    Octets("highest", _end_B, _end_text, note=_END_NOTE),
+    Octets("lowest", _interval_end_B, _interval_end_text, note=_END_NOTE),
+    Octets("highest", _interval_end_B, _interval_end_text, note=_END_NOTE),
 )
 _REGION = Group(
     "region",

@@ -196,7 +196,7 @@ class TinyMQNode(Node):
             elif isinstance(message, wire.Refusal):
                 self.unicast.take_refusal(previous_hop, message.number, now)
             else:
-                self._take_unicast(
+                self._process_unicast(
                     frame_number, message, wire.direction_of(frame), wire.wants_ack(frame), previous_hop, now
                 )
         self._plan_wake()
@@ -215,7 +215,7 @@ class TinyMQNode(Node):
             self.overlay.note_answer(destination, now)
         self._plan_wake()
 
-    def _take_unicast(self, number, message, direction, wants_ack, previous_hop, now):
+    def _process_unicast(self, number, message, direction, wants_ack, previous_hop, now):
         """Process a unicast message, and acknowledge its frame if ``wants_ack`` is true.
 
         A repeated message is acknowledged and dropped. A misdirected message (`routing.is_misdirected`) is dropped, and
@@ -238,7 +238,7 @@ class TinyMQNode(Node):
             self.overlay.plan_info(now)  # The sender then learns this node's position.
         else:
             self.unicast.take(previous_hop, number, wants_ack)
-            self._take(message, previous_hop, now)
+            self._process_message(message, previous_hop, now)
 
     def _has_room_for(self, message):
         """Return whether this node accepts a message.
@@ -273,7 +273,7 @@ class TinyMQNode(Node):
                 "the message is from a network with other roots or key_bits; use the same settings at all nodes"
             )
 
-    def _take(self, message, previous_hop, now):
+    def _process_message(self, message, previous_hop, now):
         """Process a message that this node has accepted from a neighbor, depending on the message's type."""
         if isinstance(message, wire.Join):
             if not self.overlay.take_join(message, previous_hop, now):

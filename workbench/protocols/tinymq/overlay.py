@@ -261,7 +261,7 @@ class Overlay:
         if not self.is_two_way(neighbor_state):
             distances, neighbor_state.distances = neighbor_state.distances, ()
             neighbor_state.hears_us = True
-            self._take_distances(distances, neighbor, now)
+            self._update_paths(distances, neighbor, now)
 
     def take_info(self, info, neighbor, now):
         """Update this node's neighbors, distances, children and key from a neighbor's info (status broadcast)."""
@@ -283,9 +283,9 @@ class Overlay:
             neighbor_state.hears_us = True
         neighbor_state.distances = () if self.is_two_way(neighbor_state) else info.distances
         if self.is_two_way(neighbor_state) or not self.is_attached():
-            self._take_distances(info.distances, neighbor, now)
+            self._update_paths(info.distances, neighbor, now)
         for tree in sorted(self.positions):
-            self._take_claim(self.positions[tree], announced_positions.get(tree), neighbor, now)
+            self._correct_children(self.positions[tree], announced_positions.get(tree), neighbor, now)
             if self.positions[tree].parent == neighbor and self.positions[tree].key is not None:
                 self._follow_parent(self.positions[tree], announced_positions.get(tree), now)
         self.look_for_parent(now)
@@ -298,7 +298,7 @@ class Overlay:
         """
         return known.hears_us or not self.times.info_us
 
-    def _take_distances(self, distances, neighbor, now):
+    def _update_paths(self, distances, neighbor, now):
         """Update the paths to the roots from the distances that a neighbor announces.
 
         If the neighbor no longer announces a distance to a root, this node's path to that root through the neighbor is
@@ -338,7 +338,7 @@ class Overlay:
         self.distances[tree].next_hop = None
         self._announce_change(now)
 
-    def _take_claim(self, position, claimed_position, neighbor, now):
+    def _correct_children(self, position, claimed_position, neighbor, now):
         """Correct this node's children by the parent and the key that a neighbor's info (status broadcast) announces.
 
         A child whose info does not name this node as its parent is removed, unless a grant of its key is still pending.
@@ -354,7 +354,7 @@ class Overlay:
                 self._remove_child(position, neighbor)
         elif position.key is not None and position.children.get(neighbor) != slot_of(claimed_position.key):
             # This node did not grant that key, or has granted it to another child since: grant a key again.
-            self._adopt(position, neighbor, slot_of(claimed_position.key), now)
+            self._grant_key(position, neighbor, slot_of(claimed_position.key), now)
 
     def has_no_key_yet(self, position, child):
         """Return whether a grant to a child is still pending, so that the child may not have its key yet."""
@@ -449,11 +449,11 @@ class Overlay:
         if self.settings.every_tree:
             for tree in trees:
                 if tree not in self.joining and self.position(tree) is None:
-                    self._join_best((tree,), now)
+                    self._plan_join((tree,), now)
         elif not self.joining and not self.is_attached():
-            self._join_best(trees, now)
+            self._plan_join(trees, now)
 
-    def _join_best(self, trees, now):
+    def _plan_join(self, trees, now):
         """Plan a join to the best parent among the neighbors that have keys in any of ``trees``.
 
         Do nothing if none of them may be the parent, or if joins to them are paused.
@@ -490,9 +490,9 @@ class Overlay:
         own_position = self.position(join.tree)
         if own_position is None or own_position.parent == child:
             return False
-        return self._adopt(own_position, child, own_position.children.get(child, 0), now)
+        return self._grant_key(own_position, child, own_position.children.get(child, 0), now)
 
-    def _adopt(self, position, child, slot, now):
+    def _grant_key(self, position, child, slot, now):
         """Grant a child the key that belongs to ``slot``, a child's number at its parent; return whether it got a key.
 
         If another child has the slot, or the slot's key would be too long, the first free slot is used instead. The

@@ -59,7 +59,7 @@ TURN, REPORT, ACK, REFUSAL = range(4)
 class Pending:
     """A frame that waits to be sent or answered.
 
-    waits_for: TURN, REPORT, ACK or REFUSAL (`Unicast._wait_for` explains them); direction: UP to the parent, DOWN to a
+    waits_for: TURN, REPORT, ACK or REFUSAL (`Unicast._set_wait` explains them); direction: UP to the parent, DOWN to a
     node whose key is a prefix of the target, else OPEN; sent: how often the frame was sent; first_us: time in µs of the
     first transmission; due_us: time in µs at which the wait ends.
     """
@@ -167,11 +167,11 @@ class Unicast:
             self._unacknowledged[_counter_key(pending)] = self._unacknowledged.get(_counter_key(pending), 0) + 1
         pending.sent += 1
         if self._has_reported:
-            self._wait_for(REPORT, pending, longest_wait_us(self._retry_us), now)
+            self._set_wait(REPORT, pending, longest_wait_us(self._retry_us), now)
         else:
-            self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
+            self._set_wait(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
 
-    def _wait_for(self, state, pending, wait_us, now):
+    def _set_wait(self, state, pending, wait_us, now):
         """Set what a pending frame waits for, and when the wait ends: 1 to 1.5 times ``wait_us`` from now, at random.
 
         ``state``: TURN, its turn to be sent; REPORT, the radio's report; ACK, an acknowledgement; REFUSAL, a refusal,
@@ -190,11 +190,11 @@ class Unicast:
         pending = self._find_pending(neighbor, number)
         if pending is not None and pending.waits_for == REPORT:
             if not ok:
-                self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
+                self._set_wait(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
             elif pending.direction == wire.OPEN:
                 self.pending.remove(pending)
             else:
-                self._wait_for(REFUSAL, pending, longest_wait_us(self._retry_us), now)
+                self._set_wait(REFUSAL, pending, longest_wait_us(self._retry_us), now)
         self._send_next(now)
 
     def _send_next(self, now):
@@ -217,7 +217,7 @@ class Unicast:
         if pending is None:
             return
         if pending.waits_for in (REPORT, REFUSAL):
-            self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
+            self._set_wait(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
         elif is_too_old(pending.first_us, now, self.node.settings.times.lost_after_us):
             # Two neighbors may refuse each other's frames for ever.
             self.pending.remove(pending)
@@ -225,7 +225,7 @@ class Unicast:
         elif pending.waits_for == ACK and not self._has_reported:
             # The neighbor answers, so it is not lost. A frame that was sent twice is no longer in flight.
             pending.sent = 2
-            self._wait_for(ACK, pending, longest_wait_us(self._retry_us), now)
+            self._set_wait(ACK, pending, longest_wait_us(self._retry_us), now)
 
     def _find_pending(self, neighbor, number):
         for pending in self.pending:
@@ -313,9 +313,9 @@ class Unicast:
                 silent_neighbors.append(pending.neighbor)
         if not self._retries:
             self.pending = [pending for pending in self.pending if pending.due_us > now]
-        return [(neighbor, self._give_up(neighbor)) for neighbor in silent_neighbors]
+        return [(neighbor, self._give_up_frames(neighbor)) for neighbor in silent_neighbors]
 
-    def _give_up(self, neighbor):
+    def _give_up_frames(self, neighbor):
         """Remove all frames to a neighbor; return a list of the messages that the neighbor has not acknowledged."""
         given_up_messages = [
             pending.message for pending in self.pending if pending.neighbor == neighbor and pending.waits_for != REFUSAL

@@ -81,7 +81,7 @@ def _find_last_step(
         if copies[last_position] <= set(own_copies) and is_last(
             possible_trail, last_position, lambda row: copies[row.position]
         ):
-            return _no_place_step(evidence, step) or step
+            return _explain_missing_key(evidence, step) or step
     return None
 
 
@@ -118,7 +118,7 @@ def _query_rows(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
     return [row for row in rows if matches_event(row.detail, pair.published.detail)]
 
 
-def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
+def _explain_missing_key(evidence: Evidence, step: Step) -> Step | None:
     """Return a copy of ``step`` with the cause "no_place" if its node kept a message for lack of a key, else None.
 
     A node without a key in any tree keeps its messages instead of sending them. ``step``: the last step of a message.

@@ -87,13 +87,13 @@ class CopyRows:
 
     def _find_copies(self, index: int, row: Row) -> Copies:
         if row.event in ("sent", "given_up"):
-            return self._send(index, row)
+            return self._assign_sent_row(index, row)
         if row.event in ("received", "lost"):
-            return self._note_arrival(row)
+            return self._assign_arrival_row(row)
         if row.event == "forwarded":
-            return self._forward(row)
+            return self._assign_forwarded_row(row)
         if row.event == "event_matched":
-            return self._match(index, row)
+            return self._assign_matched_row(index, row)
         if (row.event, row.detail, row.peer) == ("dropped", "full", NOBODY) and index:
             previous_row = self._rows[index - 1]
             if (previous_row.event, previous_row.position, previous_row.node) == (
@@ -128,7 +128,7 @@ class CopyRows:
         """Return the copies of the type of ``row`` (event or notification) that the node of ``row`` has had so far."""
         return frozenset(copy for copy in self._copies_by_node.get(row.node, ()) if copy[0] == row.message)
 
-    def _match(self, index: int, row: Row) -> Copies:
+    def _assign_matched_row(self, index: int, row: Row) -> Copies:
         """Assign the rows "forwarded" that follow a row "event_matched" to notifications; return an empty set.
 
         The node logs a row "forwarded" for each sink, so each such row belongs to one notification. The result, the
@@ -153,7 +153,7 @@ class CopyRows:
             )
         return frozenset()
 
-    def _forward(self, row: Row) -> Copies:
+    def _assign_forwarded_row(self, row: Row) -> Copies:
         """Return the copies of an event to which a trace row "forwarded" may belong.
 
         If the node forwards a message that it has just received, these are the copies in the received frame. If the
@@ -177,7 +177,7 @@ class CopyRows:
         self._frames_by_node.setdefault(row.node, []).extend(_Frame(copies, row.time_us) for _ in range(row.value))
         return copies
 
-    def _send(self, index: int, row: Row) -> Copies:
+    def _assign_sent_row(self, index: int, row: Row) -> Copies:
         """Return the copies to which a trace row "sent" or "given_up" may belong.
 
         These are the copies of all frames that the node may have sent (or given up) in this row. ``index``: the index
@@ -199,7 +199,7 @@ class CopyRows:
             copies = sent_frame.copies
             if sent_frame in frames:
                 frame_index = frames.index(sent_frame)
-                self._note_repetitions(row.node, frames[:frame_index])
+                self._add_repetitions(row.node, frames[:frame_index])
                 del frames[: frame_index + 1]
             sent_frame.tries += 1
             if self._is_received(index, row) and not sent_frame.is_taken:
@@ -209,7 +209,7 @@ class CopyRows:
             if sent_frame is not None:
                 sent_frame.neighbor = row.peer
         elif sent_frame is not None:
-            self._note_repetitions(row.node, [sent_frame])
+            self._add_repetitions(row.node, [sent_frame])
         return copies
 
     def _is_received(self, sent_index: int, sent: Row) -> bool:
@@ -266,7 +266,7 @@ class CopyRows:
             if waiting_frame.fits(row)
         ]
 
-    def _note_repetitions(self, node: int, frames: list[_Frame]) -> None:
+    def _add_repetitions(self, node: int, frames: list[_Frame]) -> None:
         """Record that the protocol may send ``frames`` of a node again after the retry interval.
 
         Do nothing if the protocol never sends a frame again (``retries`` is 0).
@@ -278,23 +278,23 @@ class CopyRows:
                 if repeated_frame not in repetitions:
                     repetitions.append(repeated_frame)
 
-    def _note_arrival(self, row: Row) -> Copies:
+    def _assign_arrival_row(self, row: Row) -> Copies:
         if self._last_sent is None:
             return self._copies_of_node(row)
         sent_row, frame, copies = self._last_sent
         is_received = row.event == "received"
         if frame is not None and row.node == sent_row.peer:
-            self._plan_retry(sent_row.node, row.node, frame, is_received)
+            self._requeue_frame(sent_row.node, row.node, frame, is_received)
         if is_received:
             self._last_received = row, copies
             self._copies_by_node[row.node] = self._copies_by_node.get(row.node, frozenset()) | copies
         return copies
 
-    def _plan_retry(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
+    def _requeue_frame(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
         """Put a sent frame back into its sender's list of waiting frames, if the radio may retry the frame.
 
         With carrier sense the frame becomes the first of the list, without carrier sense the last. But the frame is
-        recorded with `_note_repetitions` instead if the radio has no retries left, or if its place is unknown (without
+        recorded with `_add_repetitions` instead if the radio has no retries left, or if its place is unknown (without
         carrier sense, if the protocol repeats frames too). ``is_received``: whether the receiver got the frame.
         """
         is_answered = is_received and not self._may_lose and self._graph.has_edge(receiver, sender)
@@ -306,4 +306,4 @@ class CopyRows:
             frames = self._frames_by_node[sender]
             frames.insert(0 if self._retries_at_once else len(frames), frame)
         else:
-            self._note_repetitions(sender, [frame])
+            self._add_repetitions(sender, [frame])

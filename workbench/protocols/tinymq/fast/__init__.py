@@ -225,7 +225,7 @@ def _receive(core, state, i, sender, message, header, now):
         elif message_name == Message.REFUSAL:
             take_refusal(core, state, i, sender, header, now)
         else:
-            _take_unicast(core, state, i, sender, link, message, header, now)
+            _process_unicast(core, state, i, sender, link, message, header, now)
     _plan_wake_up(core, state, i, now)
 
 
@@ -244,7 +244,7 @@ def _sent(core, state, i, receiver, message, header, ok, now):
 
 
 @compiled
-def _take_unicast(core, state, i, sender, link, message, header, now):
+def _process_unicast(core, state, i, sender, link, message, header, now):
     frame_number, direction = number_of(header), direction_of(header)
     if not is_new(state, i, link, frame_number):
         acknowledge(core, state, i, sender, frame_number, header, now)
@@ -258,7 +258,7 @@ def _take_unicast(core, state, i, sender, link, message, header, now):
         plan_info(core, state, i, now)
     else:
         take(core, state, i, sender, link, frame_number, header, now)
-        _take(core, state, i, sender, message, now)
+        _process_message(core, state, i, sender, message, now)
 
 
 @compiled
@@ -275,7 +275,7 @@ def _has_room_for(core, state, i, message):
 
 
 @compiled
-def _take(core, state, i, sender, message, now):
+def _process_message(core, state, i, sender, message, now):
     message_name = core.messages[message].name
     if message_name == Message.JOIN:
         if not take_join(core, state, i, sender, state.fields[message].tree, now):
@@ -299,7 +299,7 @@ def _take(core, state, i, sender, message, now):
 @compiled
 def _wake(core, state, i, now):
     begin(core, state, i, now)
-    _give_up_silent(core, state, i, now)
+    _retransmit_or_give_up(core, state, i, now)
     wake_overlay(core, state, i, now)
     reroute_pending(core, state, i, now)
     end_leases(core, state, i, now)
@@ -311,7 +311,7 @@ def _wake(core, state, i, now):
 
 
 @compiled
-def _give_up_silent(core, state, i, now):
+def _retransmit_or_give_up(core, state, i, now):
     """Retransmit due frames of node ``i``, and remove the neighbors that no longer answer.
 
     Messages that were pending for a removed neighbor are routed anew.

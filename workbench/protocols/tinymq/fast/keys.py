@@ -215,7 +215,7 @@ def unite(state, message, row):
 
 
 @compiled
-def _lowest_from(state, box, dimension):
+def _lowest_suffix(state, box, dimension):
     string = 0
     for later_dimension in range(dimension, len(state.dimension_bits)):
         string |= state.boxes[box, later_dimension, 0] << state.dimension_shifts[later_dimension]
@@ -245,7 +245,7 @@ def first_cell(state, box, at_least):
         if boxes[box, dimension, 0] <= cell <= boxes[box, dimension, 1]:
             continue
         if cell < boxes[box, dimension, 0]:
-            return _leading_bits(state, at_least, dimension) | _lowest_from(state, box, dimension)
+            return _leading_bits(state, at_least, dimension) | _lowest_suffix(state, box, dimension)
         earlier_dimension = dimension - 1
         while earlier_dimension >= 0:
             earlier_cell = _cell(state, at_least, earlier_dimension)
@@ -254,7 +254,7 @@ def first_cell(state, box, at_least):
                 return (
                     _leading_bits(state, at_least, earlier_dimension)
                     | next_cell
-                    | _lowest_from(state, box, earlier_dimension + 1)
+                    | _lowest_suffix(state, box, earlier_dimension + 1)
                 )
             earlier_dimension -= 1
         return NONE

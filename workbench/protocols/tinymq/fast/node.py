@@ -52,7 +52,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
-def _wait(core, state, i, message, previous_hop, now):
+def _keep_for_later(core, state, i, message, previous_hop, now):
     """Append a message to node ``i``'s list of waiting messages; if ``max_waiting`` wait already, drop the oldest."""
     waiting_list = state.nodes[i].waiting
     if waiting_list.count >= state.max_waiting:
@@ -150,7 +150,7 @@ def _matches(core, query, content):
 
 
 @compiled
-def _match(core, state, i, event, previous_hop, now):
+def _match_event(core, state, i, event, previous_hop, now):
     """Match an event with the queries that node ``i`` stores for the event's tree.
 
     Send each sink with a matching query one notification; if node ``i`` itself is the sink, deliver the event instead.
@@ -176,7 +176,7 @@ def _match(core, state, i, event, previous_hop, now):
                 deliver(core, state, i, previous_hop, event, now)
             else:
                 notification = make_notification(core, state, event, stored_record.message)
-                _route(core, state, i, notification, NONE, now)
+                _route_or_keep(core, state, i, notification, NONE, now)
                 twin.let_go(core, notification)
         stored_row = stored_record.next
 
@@ -185,9 +185,9 @@ def _match(core, state, i, event, previous_hop, now):
 
 
 @compiled
-def _send_on(core, state, i, neighbor, message, direction, previous_hop, now):
+def _send_or_keep(core, state, i, neighbor, message, direction, previous_hop, now):
     if neighbor == NONE:
-        _wait(core, state, i, message, previous_hop, now)
+        _keep_for_later(core, state, i, message, previous_hop, now)
         return
     twin.report_forwarded(core, now, i, address_of(core, previous_hop), message, 1)
     send_to(core, state, i, neighbor, message, direction, now)
@@ -211,7 +211,7 @@ def _route_notification(core, state, i, message, previous_hop, now):
         neighbor = path(state, i, message, previous_hop)
         link = NONE if neighbor == NONE else link_from(state, i, neighbor)
         if link != NONE and state.neighbors[link].is_known:
-            _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
+            _send_or_keep(core, state, i, neighbor, message, OPEN, previous_hop, now)
             return
         message = copy_without_region(core, state, message)
         notification_fields = state.fields[message]
@@ -221,18 +221,20 @@ def _route_notification(core, state, i, message, previous_hop, now):
     own_position = keyed_position_in(state, i, notification_fields.sink_tree)
     if own_position == NONE:
         neighbor = next_hop_to(state, i, notification_fields.sink_tree)
-        _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
+        _send_or_keep(core, state, i, neighbor, message, OPEN, previous_hop, now)
     else:
         neighbor = next_hop_to_key(state, i, own_position, notification_fields.sink_key)
         if neighbor in (NONE, NO_NODE):
             drop_message(core, state, i, previous_hop, message, Reason.NO_SINK, now)
         else:
-            _send_on(core, state, i, neighbor, message, direction_to(state, own_position, neighbor), previous_hop, now)
+            _send_or_keep(
+                core, state, i, neighbor, message, direction_to(state, own_position, neighbor), previous_hop, now
+            )
     twin.let_go(core, message)
 
 
 @compiled
-def _route(core, state, i, message, previous_hop, now):
+def _route_or_keep(core, state, i, message, previous_hop, now):
     """Route a notification, or keep the notification until it can be routed.
 
     When `route` matches an event, it makes notifications that must be routed too. A compiled function cannot call
@@ -241,7 +243,7 @@ def _route(core, state, i, message, previous_hop, now):
     if lacks_room(core, state, i):
         return
     if _must_wait(core, state, i, message):
-        _wait(core, state, i, message, previous_hop, now)
+        _keep_for_later(core, state, i, message, previous_hop, now)
     else:
         _route_notification(core, state, i, message, previous_hop, now)
 
@@ -253,10 +255,10 @@ def route(core, state, i, message, previous_hop, now):
         return
     message_name = core.messages[message].name
     if message_name == Message.NOTIFICATION:
-        _route(core, state, i, message, previous_hop, now)
+        _route_or_keep(core, state, i, message, previous_hop, now)
         return
     if _must_wait(core, state, i, message):
-        _wait(core, state, i, message, previous_hop, now)
+        _keep_for_later(core, state, i, message, previous_hop, now)
         return
     if message_name == Message.QUERY and not note_path(state, i, message, previous_hop):
         drop_message(core, state, i, previous_hop, message, Reason.STALE, now)
@@ -264,7 +266,7 @@ def route(core, state, i, message, previous_hop, now):
     tree = state.fields[message].tree
     own_position = keyed_position_in(state, i, tree)
     if own_position == NONE:
-        _send_on(core, state, i, next_hop_to(state, i, tree), message, OPEN, previous_hop, now)
+        _send_or_keep(core, state, i, next_hop_to(state, i, tree), message, OPEN, previous_hop, now)
         return
     part_count = split(core, state, i, own_position, message)
     if part_count == 0:
@@ -330,7 +332,7 @@ def _send_parts(core, state, i, position, message, previous_hop, count, now):
             intersect(state, FIRST_PART + k, INSIDE, 0, (1 << state.key_bits) - 1)
             store(core, state, i, message, previous_hop, now)
         else:
-            _match(core, state, i, message, previous_hop, now)
+            _match_event(core, state, i, message, previous_hop, now)
 
 
 @compiled
@@ -340,7 +342,7 @@ def send_to_trees(core, state, i, event, now):
     If the protocol's setting ``publish`` is "own", send it only to the tree of the node's nearest root.
     """
     if not is_attached(state, i):
-        _wait(core, state, i, event, NONE, now)
+        _keep_for_later(core, state, i, event, NONE, now)
         return
     nearest_tree = own_tree(state, i)
     for tree in range(state.trees):

@@ -79,7 +79,7 @@ def note_answer(core, state, i, sender, link, now):
     neighbor = state.neighbors[link]
     if neighbor.is_known and not neighbor.hears_us:
         neighbor.hears_us = 1
-        _take_distances(core, state, i, sender, state.announced_distances[link], now)
+        _update_paths(core, state, i, sender, state.announced_distances[link], now)
         _forget_distances(state, link)
 
 
@@ -90,7 +90,7 @@ def _forget_distances(state, link):
 
 
 @compiled
-def _keep_distances(state, link, message):
+def _store_distances(state, link, message):
     for tree in range(state.trees):
         state.announced_distances[link, tree] = state.info_distances[message, tree]
 
@@ -107,7 +107,7 @@ def take_info(core, state, i, sender, link, message, now):
     state.neighbors[link].is_known = 1
     state.neighbors[link].heard_us = now
     for offset in range(state.positions_per_node):
-        _note_position(state, link, offset, message, now)
+        _store_announced_position(state, link, offset, message, now)
     is_named = _is_named(state, message, state.info_heard_counts[message], i)
     if is_named:
         neighbor_record = state.neighbors[link]
@@ -119,23 +119,23 @@ def take_info(core, state, i, sender, link, message, now):
         _forget_distances(state, link)
     is_two_way = state.neighbors[link].hears_us
     if not is_two_way:
-        _keep_distances(state, link, message)
+        _store_distances(state, link, message)
     if is_two_way or not is_attached(state, i):
-        _take_distances(core, state, i, sender, state.info_distances[message], now)
+        _update_paths(core, state, i, sender, state.info_distances[message], now)
     for offset in range(state.positions_per_node):
         position = i * state.positions_per_node + offset
         position_record = state.positions[position]
         if not position_record.is_used:
             continue
-        info_offset = _find_in_info(state, message, position_record.tree)
-        _take_claim(core, state, i, position, link, message, info_offset, now)
+        info_offset = _find_announced_position(state, message, position_record.tree)
+        _correct_children(core, state, i, position, link, message, info_offset, now)
         if position_record.parent == sender and position_record.key != NO_KEY:
             _follow_parent(core, state, i, position, message, info_offset, now)
     look_for_parent(core, state, i, now)
 
 
 @compiled
-def _note_position(state, link, offset, message, now):
+def _store_announced_position(state, link, offset, message, now):
     announced_position, known_position = state.info_positions[message, offset], state.announced_positions[link, offset]
     if announced_position.is_announced and not (
         known_position.was_announced and known_position.tree == announced_position.tree
@@ -160,7 +160,7 @@ def _is_parent(state, i, message):
 
 
 @compiled
-def _find_in_info(state, message, tree):
+def _find_announced_position(state, message, tree):
     """Return the index in ``info_positions[message]`` of the position that an info announces in a tree, or NONE.
 
     The result is NONE if the info (status broadcast) announces no position in this tree. ``message``: row of the info.
@@ -171,7 +171,7 @@ def _find_in_info(state, message, tree):
 
 
 @compiled
-def _take_distances(core, state, i, sender, distances, now):
+def _update_paths(core, state, i, sender, distances, now):
     for tree in range(state.trees):
         announced_distance = distances[tree]
         if not (announced_distance.is_announced and announced_distance.hops < U16):
@@ -225,7 +225,7 @@ def _break_path(core, state, i, tree, now):
 
 
 @compiled
-def _take_claim(core, state, i, position, link, message, info_offset, now):
+def _correct_children(core, state, i, position, link, message, info_offset, now):
     """Correct node ``i``'s children by the parent and the key that a neighbor's info (status broadcast) announces.
 
     A child whose info does not name node ``i`` as its parent is removed, unless a grant of its key is still pending. If
@@ -247,7 +247,7 @@ def _take_claim(core, state, i, position, link, message, info_offset, now):
     elif position_record.key != NO_KEY:
         claimed_slot = state.keys[state.info_positions[message, info_offset].key].slot
         if slot != claimed_slot:
-            _adopt(core, state, i, position, link, claimed_slot, now)
+            _grant_key(core, state, i, position, link, claimed_slot, now)
 
 
 @compiled
@@ -391,13 +391,13 @@ def look_for_parent(core, state, i, now):
                 not state.joinings[i * state.positions_per_node + tree].is_used
                 and keyed_position_in(state, i, tree) == NONE
             ):
-                _join_best(core, state, i, tree, now)
+                _plan_join(core, state, i, tree, now)
     elif not state.joinings[i].is_used and not is_attached(state, i):
-        _join_best(core, state, i, np.int64(0), now)
+        _plan_join(core, state, i, np.int64(0), now)
 
 
 @compiled
-def _join_best(core, state, i, offset, now):
+def _plan_join(core, state, i, offset, now):
     """Plan a join of node ``i`` to the best parent among its neighbors, if any of them may be the parent.
 
     ``offset``: index (0, 1, ...) of the position that needs a parent, among the node's rows of ``positions``.
@@ -454,11 +454,11 @@ def take_join(core, state, i, child, tree, now):
         return False
     link = link_from(state, i, child)
     slot = state.children[link, position - i * state.positions_per_node].slot
-    return _adopt(core, state, i, position, link, max(slot, 0), now)
+    return _grant_key(core, state, i, position, link, max(slot, 0), now)
 
 
 @compiled
-def _adopt(core, state, i, position, link, slot, now):
+def _grant_key(core, state, i, position, link, slot, now):
     """Grant a child the key that belongs to ``slot``, a child's number at its parent; return whether it got a key.
 
     If the slot's key would be too long, or another child has the slot, the first free slot is used instead. The child
@@ -511,7 +511,7 @@ def take_grant(core, state, i, parent, message, now):
         _set_key(core, state, i, own_position, granted_key, now)
         return True
     if position == NONE:
-        _move_position(state, i, own_position, tree)
+        _reset_position(state, i, own_position, tree)
     if not is_attached(state, i):
         _forget_one_way_distances(state, i)
     position_record.parent = parent
@@ -540,7 +540,7 @@ def _forget_one_way_distances(state, i):
 
 
 @compiled
-def _move_position(state, i, position, tree):
+def _reset_position(state, i, position, tree):
     """Turn row ``position`` of ``positions`` into node ``i``'s position in ``tree``, without a key or children."""
     position_record = state.positions[position]
     if position_record.is_used:

@@ -108,7 +108,7 @@ def store(core, state, i, query, previous_hop, now):
     query_copy = copy_without_region(core, state, query)
     expires_us = _expiry(query_fields, now)
     if is_known:
-        _unite_with_inside(core, state, state.storeds[stored_row].message, query_copy)
+        _extend_stored_region(core, state, state.storeds[stored_row].message, query_copy)
     else:
         save(state, INSIDE, query_copy)
         text_code = core.subscriptions[query_fields.subscription].detail
@@ -124,7 +124,7 @@ def store(core, state, i, query, previous_hop, now):
 
 
 @compiled
-def _unite_with_inside(core, state, stored_message, copy):
+def _extend_stored_region(core, state, stored_message, copy):
     """Set the region of the message ``copy`` to the union of the regions of a stored message and of row INSIDE.
 
     INSIDE is a row of ``scratch``. The stored message is released, because the caller stores ``copy`` instead of it.

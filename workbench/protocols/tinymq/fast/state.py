@@ -377,8 +377,8 @@ def with_more_room(state: Any) -> Any:
                 _double_until(pool_length, pool_length - int(state.numbers[free_counter]) + needed_rows),
             )
     return state._replace(
-        recents=_with_free_rows(state, state.recents, Number.RECENTS, needed_rows),
-        paths=_with_free_rows(state, state.paths, Number.PATHS, needed_rows),
+        recents=_ensure_free_rows(state, state.recents, Number.RECENTS, needed_rows),
+        paths=_ensure_free_rows(state, state.paths, Number.PATHS, needed_rows),
     )
 
 
@@ -399,7 +399,7 @@ def _double_until(length: int, needed: int) -> int:
     return length
 
 
-def _with_free_rows(state: Any, rows: np.ndarray, counter: int, needed: int) -> np.ndarray:
+def _ensure_free_rows(state: Any, rows: np.ndarray, counter: int, needed: int) -> np.ndarray:
     """Return a hash table of ids with the content of ``rows`` and room for ``needed`` more ids.
 
     The result is ``rows`` itself, or a larger copy without the ids that nodes have forgotten. ``counter``: index in

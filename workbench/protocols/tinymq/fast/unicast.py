@@ -167,13 +167,13 @@ def _send(core, state, i, row, now):
         _count_unacknowledged(core, state, i, row)
     frame.sent += 1
     if node.reports:
-        _wait_for(core, state, i, row, REPORT, rules.longest_wait_us(state.retry_us), now)
+        _set_wait(core, state, i, row, REPORT, rules.longest_wait_us(state.retry_us), now)
     else:
-        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
+        _set_wait(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
 
 
 @compiled
-def _wait_for(core, state, i, row, waits_for, wait_us, now):
+def _set_wait(core, state, i, row, waits_for, wait_us, now):
     frame = state.pendings[row]
     frame.waits_for = waits_for
     frame.due_us = now + wait_us + twin.stream_below(core, i, wait_us // 2 + 1)
@@ -187,16 +187,16 @@ def take_report(core, state, i, neighbor, number, ok, now):
     """
     node = state.nodes[i]
     node.reports |= ok
-    previous_row, pending_row = _find(state, i, neighbor, number)
+    previous_row, pending_row = _find_pending(state, i, neighbor, number)
     if pending_row != NONE and state.pendings[pending_row].waits_for == REPORT:
         frame = state.pendings[pending_row]
         if not ok:
-            _wait_for(core, state, i, pending_row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
+            _set_wait(core, state, i, pending_row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
         elif frame.direction == OPEN:
             twin.remove_behind(node.pending, state.pendings, previous_row, pending_row)
             free_pending(core, state, pending_row)
         else:
-            _wait_for(core, state, i, pending_row, REFUSAL, rules.longest_wait_us(state.retry_us), now)
+            _set_wait(core, state, i, pending_row, REFUSAL, rules.longest_wait_us(state.retry_us), now)
     _send_next(core, state, i, now)
 
 
@@ -218,23 +218,23 @@ def take_refusal(core, state, i, neighbor, number, now):
     ``number``: the frame's sequence number. A neighbor refuses a frame if it has no room now, or if the frame is
     misdirected (`routing.is_misdirected`).
     """
-    previous_row, pending_row = _find(state, i, neighbor, number)
+    previous_row, pending_row = _find_pending(state, i, neighbor, number)
     if pending_row == NONE:
         return
     frame, node = state.pendings[pending_row], state.nodes[i]
     if frame.waits_for == REPORT or frame.waits_for == REFUSAL:
-        _wait_for(core, state, i, pending_row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
+        _set_wait(core, state, i, pending_row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
     elif rules.is_too_old(frame.first_us, now, state.lost_after_us):
         twin.remove_behind(node.pending, state.pendings, previous_row, pending_row)
         drop_message(core, state, i, NONE, frame.message, Reason.FULL, now)
         free_pending(core, state, pending_row)
     elif frame.waits_for == ACK and node.reports == 0:
         frame.sent = 2
-        _wait_for(core, state, i, pending_row, ACK, rules.longest_wait_us(state.retry_us), now)
+        _set_wait(core, state, i, pending_row, ACK, rules.longest_wait_us(state.retry_us), now)
 
 
 @compiled
-def _find(state, i, neighbor, number):
+def _find_pending(state, i, neighbor, number):
     """Return (previous row, row) for node ``i``'s pending frame with the sequence number ``number`` to a neighbor.
 
     The row is that of the frame in ``pendings``, or NONE if no such frame is pending. The previous row is that of the
@@ -303,7 +303,7 @@ def take_acknowledgement(core, state, i, neighbor, number, now):
 
     ``number``: the frame's sequence number, from the acknowledgement. Do nothing if the frame is not pending.
     """
-    previous_row, row = _find(state, i, neighbor, number)
+    previous_row, row = _find_pending(state, i, neighbor, number)
     if row != NONE:
         twin.remove_behind(state.nodes[i].pending, state.pendings, previous_row, row)
         free_pending(core, state, row)
@@ -339,7 +339,7 @@ def is_granting(core, state, i, neighbor, tree):
 
 
 @compiled
-def _is_heard(state, i, pending):
+def _has_heard_receiver(state, i, pending):
     neighbor = state.neighbors[link_from(state, i, pending.neighbor)]
     return neighbor.is_known and neighbor.hears_us and neighbor.heard_us > pending.first_us
 
@@ -352,13 +352,13 @@ def repeat(core, state, i, now, given_up):
     neighbor are moved. ``given_up`` is emptied first. Like the node's list, it consists of rows of ``pendings``. Frames
     for the same neighbor are adjacent in ``given_up``; the caller frees them.
     """
-    _free_taken(core, state, i, now)
+    _free_accepted_frames(core, state, i, now)
     pending_row = state.nodes[i].pending.first
     while pending_row != NONE:
         frame = state.pendings[pending_row]
         next_row = frame.next
         if frame.due_us <= now:
-            if frame.sent and rules.is_given_up(frame.sent, state.retries, _is_heard(state, i, frame)):
+            if frame.sent and rules.is_given_up(frame.sent, state.retries, _has_heard_receiver(state, i, frame)):
                 # NONE marks the frame. Other frames to this neighbor may have to be sent again before it is lost.
                 frame.due_us = NONE
             else:
@@ -366,15 +366,15 @@ def repeat(core, state, i, now, given_up):
         pending_row = next_row
     twin.clear(given_up)
     if state.retries == 0:
-        _free_sent(core, state, i, now)
-    silent_neighbor = _first_silent(state, i)
+        _free_sent_frames(core, state, i, now)
+    silent_neighbor = _first_silent_receiver(state, i)
     while silent_neighbor != NONE:
-        _give_up(state, i, silent_neighbor, given_up)
-        silent_neighbor = _first_silent(state, i)
+        _give_up_frames(state, i, silent_neighbor, given_up)
+        silent_neighbor = _first_silent_receiver(state, i)
 
 
 @compiled
-def _free_taken(core, state, i, now):
+def _free_accepted_frames(core, state, i, now):
     """Remove node ``i``'s frames that have arrived and whose wait for a refusal has ended; free their rows."""
     pending_list = state.nodes[i].pending
     previous_row, pending_row = NONE, pending_list.first
@@ -389,7 +389,7 @@ def _free_taken(core, state, i, now):
 
 
 @compiled
-def _free_sent(core, state, i, now):
+def _free_sent_frames(core, state, i, now):
     """Remove the frames that node ``i`` has sent, and free their rows; for runs without repetition (``retries=0``)."""
     pending_list = state.nodes[i].pending
     previous_row, pending_row = NONE, pending_list.first
@@ -403,7 +403,7 @@ def _free_sent(core, state, i, now):
 
 
 @compiled
-def _first_silent(state, i):
+def _first_silent_receiver(state, i):
     """Return the receiver of the first frame in node ``i``'s list that is marked as given up, or NONE.
 
     `repeat` marks such a frame by the time NONE in ``due_us``.
@@ -417,7 +417,7 @@ def _first_silent(state, i):
 
 
 @compiled
-def _give_up(state, i, neighbor, given_up):
+def _give_up_frames(state, i, neighbor, given_up):
     """Move all pending frames for a neighbor from node ``i``'s list into the list ``given_up``."""
     pending_list = state.nodes[i].pending
     previous_row, pending_row = NONE, pending_list.first

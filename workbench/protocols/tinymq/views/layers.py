@@ -285,7 +285,7 @@ def message_routes(recorded: Recorded) -> list[Layer | MessagePaths]:
             for route_table in (hops, marks)
         )
     return [
-        _messages_to_follow(all_messages, chosen_messages, hops, marks),
+        _make_message_paths(all_messages, chosen_messages, hops, marks),
         *route_layers(recorded.duration_us, hops, marks),
     ]
 
@@ -295,7 +295,7 @@ def _choose_evenly(rows: np.ndarray, limit: int) -> np.ndarray:
     return rows[np.arange(count) * len(rows) // max(count, 1)]
 
 
-def _messages_to_follow(all_messages: Table, chosen_messages: Table, hops: Table, marks: Table) -> MessagePaths:
+def _make_message_paths(all_messages: Table, chosen_messages: Table, hops: Table, marks: Table) -> MessagePaths:
     routes = []
     arrived_hops = select(hops, hops["arrived"])
     hop_counts = np.bincount(arrived_hops["route"], minlength=len(chosen_messages["kind"])).tolist()

@@ -211,7 +211,7 @@ def _read_overlay(
     needed_places = len(roots) if every_tree else 1
     states = _node_states(place_rows, outages, np.array(list(nodes), np.int64), needed_places, duration_us)
     orphan_rows = select(states, states["state"] != PLACED)
-    stored_rows = without(_stored(columns, columns.where(event="query_stored"), duration_us), outages)
+    stored_rows = without(_stored_queries(columns, columns.where(event="query_stored"), duration_us), outages)
     return Overlay(
         tuple(roots),
         columns.words["detail"],
@@ -285,7 +285,7 @@ def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     return within(select(zones, ~is_end), duration_us)
 
 
-def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
+def _stored_queries(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     names = {"node": "node", "sink": "origin", "number": "sequence"}
     queries = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
     queries["tree"] = np.abs(columns["value"][rows]) - 1
