@@ -86,9 +86,9 @@ class Outages:
         """Return {index of a node: function that takes the node down at time 0} for the nodes that join later."""
         index = self.kernel.index
         counts = count_absent(scenario.workload, self.kernel.addresses)
-        return {index[node]: partial(self._keep_away, index[node], count) for node, count in counts.items()}
+        return {index[node]: partial(self._mark_absent, index[node], count) for node, count in counts.items()}
 
-    def _keep_away(self, i: int, count: int) -> None:
+    def _mark_absent(self, i: int, count: int) -> None:
         for _ in range(count):
             self.fail(i, 0, ABSENT)
         self.kernel.boots[i] = -1

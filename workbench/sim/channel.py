@@ -353,7 +353,7 @@ class Channel:
         if airtime is None:
             airtime = self.airtimes_us[size_B] = self.radio.airtime_us(size_B)
         transmission.start = start
-        end_us = self._find_first_end(transmission, airtime) if self.wake_interval_us else start + airtime
+        end_us = self._find_earliest_strobe_end(transmission, airtime) if self.wake_interval_us else start + airtime
         transmission.end = self.free_at[transmission.sender] = end_us
         if self.shares_medium:
             self._add_to_hearers(transmission, now)
@@ -415,7 +415,7 @@ class Channel:
             if arc is None and peer != NOBODY:
                 self.record((now, peer, "lost", sender, message, origin, sequence, size_B, 0, "link"))
             if self.acknowledges:
-                outcome = self._acknowledge(heard_count == 1, transmission, now)
+                outcome = self._simulate_acknowledgement(heard_count == 1, transmission, now)
         if self.count_frame is not None:
             self.count_frame(message, size_B, heard_count)
         if outcome != STROBING:
@@ -588,7 +588,7 @@ class Channel:
         self.nodes[i].sent(self._address(destination), transmission.frame, ok, now)
         self.kernel.collect(i, now)
 
-    def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> int:
+    def _simulate_acknowledgement(self, arrived: bool, transmission: Transmission, now: int) -> int:
         """Simulate the acknowledgement of a unicast frame; send the frame again if the acknowledgement is missing.
 
         ``arrived``: whether the receiver got the frame. Returns ACKNOWLEDGED, UNACKNOWLEDGED (no retry is left),
@@ -609,9 +609,9 @@ class Channel:
             if self.wake_interval_us:
                 self.known_phases[i, receiver] = self.outages[i]
             return ACKNOWLEDGED
-        return self._repeat(transmission, now)
+        return self._retransmit(transmission, now)
 
-    def _repeat(self, transmission: Transmission, now: int) -> int:
+    def _retransmit(self, transmission: Transmission, now: int) -> int:
         """Send a unicast frame again and return UNDECIDED, or return UNACKNOWLEDGED if no retry is left."""
         i = transmission.sender
         if transmission.attempt >= self.radio.retries:
@@ -685,7 +685,7 @@ class Channel:
         end_us = copy_end(start_us, next_wake(self.phases_us[i], self.wake_interval_us, start_us), airtime)
         return end_us - airtime, end_us
 
-    def _find_first_end(self, transmission: Transmission, airtime: int) -> int:
+    def _find_earliest_strobe_end(self, transmission: Transmission, airtime: int) -> int:
         """Return the earliest time in µs at which a strobe (a frame sent in repeated copies) can end.
 
         A unicast to a neighbor can end with the first copy after the receiver's wake-up. Any other strobe lasts a
@@ -727,7 +727,7 @@ class Channel:
     def _end_strobe(self, now: int, transmission: Transmission) -> None:
         """End a strobe (repeated copies of a frame) without an acknowledgement."""
         if transmission.outage == self.outages[transmission.sender]:
-            self._finish(transmission, self._repeat(transmission, now), now)
+            self._finish(transmission, self._retransmit(transmission, now), now)
 
     # Outages
 

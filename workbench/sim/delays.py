@@ -39,12 +39,12 @@ class Delays:
             return delays_of_counter[i]
         requests = self._requests[counter] = self._requests.get(counter, 0) + 1
         if requests * _SHARE > len(self._keys):
-            self._fill(counter)
+            self._fill_column(counter)
         elif len(self._requests) > _MEMORY:
             self._requests.clear()
         return self.shortest + draws.below(self._keys[i], counter, self.width)
 
-    def _fill(self, counter: int) -> None:
+    def _fill_column(self, counter: int) -> None:
         keys = np.array(self._keys, np.uint64)
         random_bits = mix64(keys + np.uint64((counter + 1) * draws.GOLDEN & 0xFFFFFFFFFFFFFFFF))
         delays = ((random_bits >> np.uint64(32)) * np.uint64(self.width)) >> np.uint64(32)

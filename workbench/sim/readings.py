@@ -154,10 +154,10 @@ def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
     # Few of many values are distinct. Each distinct value becomes an attribute once, which checks and rounds it.
     unrounded_values = np.array([math.nan if value is None else value for value in column], float)
     distinct_values, value_index = np.unique(unrounded_values, return_inverse=True)
-    return np.array([_rounded(key, value) for value in distinct_values.tolist()], float)[value_index]
+    return np.array([_round_to_step(key, value) for value in distinct_values.tolist()], float)[value_index]
 
 
-def _rounded(key: Any, value: float) -> float:
+def _round_to_step(key: Any, value: float) -> float:
     if value != value:
         return math.nan
     try:

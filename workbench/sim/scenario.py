@@ -133,8 +133,8 @@ class Scenario:
 
     def __repr__(self) -> str:
         return (
-            f"Scenario({_count(len(self.topology), 'node')}, {self.protocol!r}, "
-            f"{_count(len(self.workload), 'workload item')}, "
+            f"Scenario({_count_text(len(self.topology), 'node')}, {self.protocol!r}, "
+            f"{_count_text(len(self.workload), 'workload item')}, "
             f"{self.duration_s:g} s, seed={self.seed}, hash={self.hash})"
         )
 
@@ -199,7 +199,7 @@ class Scenario:
         return file_format.from_json(text, Scenario)
 
 
-def _count(number: int, noun: str) -> str:
+def _count_text(number: int, noun: str) -> str:
     return f"{number} {noun if number == 1 else noun + 's'}"
 
 
@@ -243,7 +243,7 @@ def digest_of_network(graph: nx.Graph) -> str:
     return _digests[normal_form(graph)]
 
 
-def _names_keys(values: Mapping[Any, Any]) -> bool:
+def _has_key_names(values: Mapping[Any, Any]) -> bool:
     """Return whether all names in a mapping are in capitals, and so may be names of attribute keys.
 
     This distinguishes attributes from a sensor field as plain values, whose names are in small letters. Names that are
@@ -274,7 +274,10 @@ def _replace_value(value: Any, field_name: str, path: str, new_value: Any) -> An
     elif isinstance(new_value, bytes):
         new_value = new_value.hex()
     elif (
-        field_of_item == "what" and isinstance(new_value, Mapping) and item_kind == "publish" and _names_keys(new_value)
+        field_of_item == "what"
+        and isinstance(new_value, Mapping)
+        and item_kind == "publish"
+        and _has_key_names(new_value)
     ):
         new_value = attributes.to_text(attributes.describe(new_value))
     new_item = workload.from_dict({item_kind: {**fields_, field_of_item: new_value}}, f"workload item {item_index}")

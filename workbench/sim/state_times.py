@@ -164,7 +164,7 @@ class RadioLedger:
         is_open = _is_transmission(entries) & (entries["end"] > now)
         first_open_us = min(now, int(entries["start"][is_open].min(initial=now)))
         is_final = entries["start"] < first_open_us
-        self._count(entries[is_final])
+        self._add_to_totals(entries[is_final])
         return entries[~is_final]
 
     def finish(self, end_us: int, entries: np.ndarray | None = None) -> np.ndarray:
@@ -176,7 +176,7 @@ class RadioLedger:
         self._entries = []
         _cut_transmissions(final_entries)
         final_entries = self._add_receptions(final_entries, 1 << 62)
-        self._count(final_entries[final_entries["start"] < end_us])
+        self._add_to_totals(final_entries[final_entries["start"] < end_us])
         node_count = len(self._off_us)
         unions_us, covered_us = self._unions_us.reshape(_BUSY, node_count), self._covered_us.reshape(_BUSY, node_count)
         unions_us -= np.maximum(covered_us - end_us, 0)
@@ -239,7 +239,7 @@ class RadioLedger:
         receptions["kind"] = np.where(is_receiver, _RECEPTION, _OVERHEARING)
         return np.concatenate([entries, receptions[wakes_us < strobe["end"]]])
 
-    def _count(self, entries: np.ndarray) -> None:
+    def _add_to_totals(self, entries: np.ndarray) -> None:
         entries = entries[np.argsort(entries["start"], kind="stable")]
         presence = self._presence or _ALWAYS
         sums = self._unions_us, self._covered_us, self._off_us, self._failed_us, self._checks_us, *presence.state

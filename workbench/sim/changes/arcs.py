@@ -261,7 +261,9 @@ class _Builder:
 
     def _make_base(self) -> Layer:
         static_layer = self._read_topology()
-        traced_layers = [self._read(item.trace) for item in self.items if isinstance(item, items_module.LinkTrace)]
+        traced_layers = [
+            self._make_measured_layer(item.trace) for item in self.items if isinstance(item, items_module.LinkTrace)
+        ]
         moved_layers = [self._make_moving_layer()] if self.tracks else []
         if moved_layers:
             has_moving_end = self.moving[static_layer.arc // self.count] | self.moving[static_layer.arc % self.count]
@@ -273,7 +275,9 @@ class _Builder:
         traced_arcs, first_rows = np.unique(trace.arc[by_time], return_index=True)
         first_times_us = trace.time_us[by_time][first_rows]
         # From its first row of an arc, a trace takes precedence.
-        return _join([*(_before(layer, traced_arcs, first_times_us) for layer in (static_layer, *moved_layers)), trace])
+        return _join(
+            [*(_keep_rows_before(layer, traced_arcs, first_times_us) for layer in (static_layer, *moved_layers)), trace]
+        )
 
     def _read_topology(self) -> Layer:
         arcs = np.array(list(self.scenario.topology.edges), np.int64).reshape(-1, 2)
@@ -281,7 +285,7 @@ class _Builder:
         senders, receivers = np.searchsorted(self.addresses, arcs).T
         return Layer(senders * self.count + receivers, np.zeros(len(arcs), np.int64), pdr, ABSENT)
 
-    def _read(self, trace: LinkQualities) -> Layer:
+    def _make_measured_layer(self, trace: LinkQualities) -> Layer:
         senders, receivers = (np.searchsorted(self.addresses, ends) for ends in (trace.transmitters, trace.receivers))
         ratios = np.array(trace.pdr)
         times_us = np.array(trace.times_us, np.int64)
@@ -484,7 +488,7 @@ def _select(layer: Layer, is_selected: np.ndarray) -> Layer:
     return Layer(layer.arc[is_selected], layer.time_us[is_selected], layer.value[is_selected], layer.default)
 
 
-def _before(layer: Layer, arcs: np.ndarray, times_us: np.ndarray) -> Layer:
+def _keep_rows_before(layer: Layer, arcs: np.ndarray, times_us: np.ndarray) -> Layer:
     """Return a copy of ``layer`` in which arc ``arcs[i]`` has only its rows before ``times_us[i]``.
 
     All rows of other arcs stay. ``arcs`` must ascend.

@@ -243,7 +243,7 @@ def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None =
     return Outage(check_at(at), *check_interval(start_s, stop_s))
 
 
-def _check_lasting(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
+def _check_nonempty_interval(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
     """Check the interval of an item and return (start_s, stop_s) as floats; ``stop_s`` may be None.
 
     Raises ScenarioError for invalid times, and if both are the same.
@@ -260,7 +260,7 @@ def crash(at: int | Iterable[int] | str, start_s: float, stop_s: float | None = 
 
     Without ``stop_s``, the node stays down to the end of the run. ``at`` may also name several nodes, or be "all".
     """
-    return Crash(check_at(at), *_check_lasting(start_s, stop_s))
+    return Crash(check_at(at), *_check_nonempty_interval(start_s, stop_s))
 
 
 @checked
@@ -284,7 +284,7 @@ def partition(at: int | Iterable[int], start_s: float, stop_s: float | None = No
     checked_at = check_at(at)
     if checked_at == ALL:
         raise ScenarioError('the argument `at` is "all"; it must name the nodes on one side of the partition')
-    return Partition(checked_at, *_check_lasting(start_s, stop_s))
+    return Partition(checked_at, *_check_nonempty_interval(start_s, stop_s))
 
 
 @checked

@@ -115,13 +115,13 @@ def _push_far(core, frame, time):
         parent = (heap_index - 1) >> 1
         if core.far_time[parent] < time or (core.far_time[parent] == time and core.far_counter[parent] < counter):
             break
-        _move(core, parent, heap_index)
+        _move_far_entry(core, parent, heap_index)
         heap_index = parent
     core.far_time[heap_index], core.far_counter[heap_index], core.far_frame[heap_index] = time, counter, frame
 
 
 @compiled
-def _move(core, source, target):
+def _move_far_entry(core, source, target):
     core.far_time[target] = core.far_time[source]
     core.far_counter[target] = core.far_counter[source]
     core.far_frame[target] = core.far_frame[source]
@@ -151,7 +151,7 @@ def pop_far(core):
             child += 1
         if not _is_earlier_entry(core, child, last_index):
             break
-        _move(core, child, heap_index)
+        _move_far_entry(core, child, heap_index)
         heap_index = child
-    _move(core, last_index, heap_index)
+    _move_far_entry(core, last_index, heap_index)
     return first_frame

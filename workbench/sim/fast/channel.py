@@ -181,7 +181,7 @@ def begin(core, frame, start, now):
     finish_us = start + airtime_us
     frame_entry.start = start
     if core.wake_interval_us:
-        finish_us = _find_first_end(core, frame)
+        finish_us = _find_earliest_strobe_end(core, frame)
     core.nodes[frame_entry.sender].free_at = finish_us
     if core.collisions or core.csma:
         _add_to_hearers(core, frame_entry.sender, start, finish_us, now)
@@ -228,7 +228,7 @@ def _add_audible(core, i, sender, start, finish, now):
 
 
 @compiled
-def _unlink(core, i, previous, index):
+def _unlink_audible(core, i, previous, index):
     """Remove an entry from the list of transmissions that node ``i`` can hear; return the next entry's row, or NONE.
 
     ``index``: the entry's row in ``core.audibles``. ``previous``: the row of the entry in front of it, or NONE.
@@ -250,7 +250,7 @@ def _remove_finished(core, i, horizon):
     previous, index = NONE, core.first_audible[i]
     while index != NONE:
         if core.audibles[index].end <= horizon:
-            index = _unlink(core, i, previous, index)
+            index = _unlink_audible(core, i, previous, index)
         else:
             previous, index = index, core.audibles[index].next
 
@@ -266,7 +266,7 @@ def _remove_sender(core, i, sender, now):
     while audible_index != NONE:
         audible = core.audibles[audible_index]
         if audible.sender == sender and audible.start >= now:
-            audible_index = _unlink(core, i, previous, audible_index)
+            audible_index = _unlink_audible(core, i, previous, audible_index)
             continue
         if audible.sender == sender:
             audible.end = min(audible.end, now)
@@ -569,7 +569,7 @@ def _find_copy_end(core, frame, i):
 
 
 @compiled
-def _find_first_end(core, frame):
+def _find_earliest_strobe_end(core, frame):
     """Return the earliest time in µs at which a strobe (repeated copies of a frame) can end.
 
     For a unicast, this is the end of the first copy that the receiver gets. Any other strobe takes a whole wake-up

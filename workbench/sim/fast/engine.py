@@ -164,7 +164,7 @@ def _play(
         elif status == Status.AUDIBLES_FULL:
             core = core._replace(audibles=_double_pool(core, core.audibles, Number.FREE_AUDIBLE))
         elif status == Status.LEDGER_FULL and ledger is not None:
-            core = _settle_ledger(core, ledger)
+            core = _move_finished_intervals(core, ledger)
         elif status == Status.LONG_FRAME:
             message = core.messages[core.numbers[Number.TOO_LONG] - 1]
             node = int(core.addresses[core.numbers[Number.TOO_LONG_AT]])
@@ -212,8 +212,8 @@ def _erase_node(twin: Any, setup: Setup, seed: int, core: Core, state: Any, i: i
     core.readings[i] = core.subscribed[i] = (boot & 0xFF) * NUMBERS_PER_BOOT
     if core.learns:
         arcs = core.inbound[core.inbound_first[i] : core.inbound_first[i + 1]]
-        core.links[arcs] = _no_links(1)[0]
-        core.beacons[i] = _no_beacons(core.beacons["key"][i : i + 1])[0]
+        core.links[arcs] = _make_empty_links(1)[0]
+        core.beacons[i] = _make_empty_beacons(core.beacons["key"][i : i + 1])[0]
     subscription_rows, row = [], int(core.nodes[i]["first_subscription"])
     while row != NONE:
         subscription_rows.append(row)
@@ -228,7 +228,7 @@ def _has_beacons(twin: Any, radio: Radio) -> bool:
     return radio.link_quality == "learned" and lookup(twin, "link_quality") is not None
 
 
-def _settle_ledger(core: Core, ledger: RadioLedger) -> Core:
+def _move_finished_intervals(core: Core, ledger: RadioLedger) -> Core:
     """Move the finished intervals of ``core.ledger`` to the totals in ``ledger``, to make room.
 
     Returns ``core``, with a longer array ``core.ledger`` if too few intervals are finished.
@@ -394,8 +394,8 @@ def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool,
     network, radio = setup.network, setup.radio
     node_count, arc_count = len(network.addresses), len(network.receivers)
     senders = np.repeat(np.arange(node_count, dtype=np.int32), np.diff(network.first)) if uses_quality else np.zeros(1)
-    links = _no_links(arc_count if learns else 1)
-    beacons = _no_beacons(_make_keys(seed, purposes.BEACON, network) if learns else np.zeros(1, np.uint64))
+    links = _make_empty_links(arc_count if learns else 1)
+    beacons = _make_empty_beacons(_make_keys(seed, purposes.BEACON, network) if learns else np.zeros(1, np.uint64))
     return {
         "learns": learns,
         "inbound_first": np.append(0, np.cumsum(np.bincount(network.receivers, minlength=node_count))),
@@ -409,7 +409,7 @@ def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool,
     }
 
 
-def _no_links(count: int) -> np.ndarray:
+def _make_empty_links(count: int) -> np.ndarray:
     """Return ``count`` records `LINK` of links over which no beacon has been received."""
     links = np.zeros(count, LINK)
     for name in ("inbound", "outbound", "reported_inbound", "reported_outbound", "listed", "next"):
@@ -417,7 +417,7 @@ def _no_links(count: int) -> np.ndarray:
     return links
 
 
-def _no_beacons(keys: np.ndarray) -> np.ndarray:
+def _make_empty_beacons(keys: np.ndarray) -> np.ndarray:
     """Return a record `BEACONS` for each of ``keys``, for nodes that have sent and received no beacons.
 
     ``keys``: the keys that determine the nodes' random draws.

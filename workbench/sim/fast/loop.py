@@ -206,7 +206,7 @@ def _subscribe(core, i, now, index):
 
 
 @compiled
-def _take_reading_number(core, i, now, content):
+def _record_publication(core, i, now, content):
     reading_number = core.readings[i]
     core.readings[i] += 1
     add_action(core, now, i, Event.PUBLISHED, reading_number, 0, core.contents[content].detail)
@@ -226,7 +226,7 @@ def _record_sent(core, frame, now):
 
 
 @hot
-def _next_frame(core):
+def _find_next_event(core):
     """Return (time, bucket, is_far) of the next frame or wake-up; the time is NEVER if no event is left.
 
     ``is_far``: whether the event is in the heap of distant events. Otherwise it is the first event in ``bucket``, an
@@ -553,7 +553,7 @@ def _make_act(
         elif action.kind == REINFORCE:
             reinforce(core, state, i, action.subject, now)
         else:
-            reading_number = _take_reading_number(core, i, now, action.subject)
+            reading_number = _record_publication(core, i, now, action.subject)
             publish(core, state, i, action.subject, reading_number, now)
         if wakes:
             plan_wake(core, i, now)
@@ -611,7 +611,7 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
     return report
 
 
-def _make_take(receive: Callable, link_quality: Callable | None) -> Any:
+def _make_frame_handler(receive: Callable, link_quality: Callable | None) -> Any:
     """Return a compiled function that passes a received frame to the protocol's function ``receive``.
 
     If the frame is a beacon that changes delivery ratios, these are passed to ``link_quality`` instead.
@@ -620,27 +620,27 @@ def _make_take(receive: Callable, link_quality: Callable | None) -> Any:
     if link_quality is None:
 
         @hot
-        def take_frame_of_protocol(core, state, arc, r, i, message, header, is_broadcast, now):
+        def handle_protocol_frame(core, state, arc, r, i, message, header, is_broadcast, now):
             receive(core, state, r, i, message, header, is_broadcast, now)
 
-        return take_frame_of_protocol
+        return handle_protocol_frame
 
     @hot
-    def take(core, state, arc, r, i, message, header, is_broadcast, now):
+    def handle_frame(core, state, arc, r, i, message, header, is_broadcast, now):
         if core.messages[message].name != core.beacon_name:
             receive(core, state, r, i, message, header, is_broadcast, now)
         elif receive_beacon(core, arc, r, i):
             link = core.links[arc]
             link_quality(core, state, np.int64(r), np.int64(i), link.reported_inbound, link.reported_outbound, now)
 
-    return take
+    return handle_frame
 
 
-def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
+def _make_end_frame(handle_frame: Callable, report: Callable, wakes: bool) -> Any:
     """Return a compiled function that ends a frame's airtime, at the receivers and at the sender.
 
-    ``take``: a compiled function that is called for each receiver. ``report``: a compiled function that is called for
-    the sender of a unicast frame. ``wakes``: whether the protocol has timers.
+    ``handle_frame``: a compiled function that is called for each receiver. ``report``: a compiled function that is
+    called for the sender of a unicast frame. ``wakes``: whether the protocol has timers.
     """
 
     @hot
@@ -666,7 +666,7 @@ def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
             r = core.receivers[arc]
             if core.traces:
                 add_frame_row(core, now, r, Event.RECEIVED, core.addresses[i], message, 0, NO_REASON)
-            take(core, state, arc, r, i, message, frame_entry.header, is_broadcast, now)
+            handle_frame(core, state, arc, r, i, message, frame_entry.header, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
         if core.messages[message].name == core.beacon_name:
@@ -756,7 +756,7 @@ def loop(arrays, memory, receive_needs, act_needs, events):
         events -= 1
         if core.numbers[Number.TOO_LONG]:
             return Status.LONG_FRAME
-        now, bucket, is_far = _next_frame(core)
+        now, bucket, is_far = _find_next_event(core)
         is_start, is_action = _has_nodes_to_start(core), _is_action_due(core, now)
         is_change = not is_start and _is_change_due(core, now)
         if not is_start and not is_change and not is_action and now == NEVER:
@@ -822,7 +822,7 @@ def make_loop(
         "begin": _make_begin(start, report_links, wakes),
         "change": _make_change(report_link, wakes),
         "act": _make_act(start, report_links, publish, subscribe, unsubscribe, reinforce, wakes),
-        "end_frame": _make_end_frame(_make_take(receive, link_quality), report, wakes),
+        "end_frame": _make_end_frame(_make_frame_handler(receive, link_quality), report, wakes),
         "end_strobe": _make_end_strobe(report),
         "check": _make_check(report),
         "wake_up": _make_wake_up(wake),

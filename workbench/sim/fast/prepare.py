@@ -112,7 +112,7 @@ class Preparation:
         node_indices = np.searchsorted(self._addresses, np.array([action.node for action in all_actions], np.int64))
         rows["index"] = node_indices
         rows["subject"] = [
-            self._subject_of(action, node_index)
+            self._add_subject(action, node_index)
             for action, node_index in zip(all_actions, node_indices.tolist(), strict=True)
         ]
         subscriptions, first_subscription = self._link_subscriptions(node_indices, all_actions)
@@ -132,7 +132,7 @@ class Preparation:
             int(sample_counts.max()),
         )
 
-    def _subject_of(self, action: actions.Action, index: int) -> int:
+    def _add_subject(self, action: actions.Action, index: int) -> int:
         """Return the index of an action's publication, subscription or reinforcement in its array of `Work`.
 
         Returns NONE for other actions. ``index``: the index of the action's node. A publication, subscription or

@@ -300,12 +300,12 @@ def _add_to_free_list(rows: np.ndarray, numbers: np.ndarray, pool: Pool, first: 
     ``rows``: the pool's array. ``numbers``: the state's counters, with the head of the list and its length.
     """
     first_free = numbers[pool.free] if numbers[pool.free + 1] else NONE
-    _link(rows, first, first_free)
+    _link_free_rows(rows, first, first_free)
     numbers[pool.free] = first
     numbers[pool.free + 1] += len(rows) - first
 
 
-def _link(rows: np.ndarray, first: int, end: int) -> None:
+def _link_free_rows(rows: np.ndarray, first: int, end: int) -> None:
     rows["next"][first:] = np.arange(first + 1, len(rows) + 1)
     rows["next"][-1:] = end
 

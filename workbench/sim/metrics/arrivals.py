@@ -96,9 +96,9 @@ def arrivals(
     codes, text_index = columns.unique_inverse(detail)
     sample_texts = [rows.words["detail"][code] for code in codes.tolist()]
     subscription = find_last((node, subscription_number), (subscriptions.node, subscriptions.number))
-    may_differ = find_last((message_name, origin, sequence), _read_changed(rows, changes)) >= 0
+    may_differ = find_last((message_name, origin, sequence), _read_changed_messages(rows, changes)) >= 0
     all_deliveries = _Deliveries(subscription, message, time_us, text_index, may_differ, np.arange(len(node)))
-    valid_deliveries = columns.take_rows(all_deliveries, _mark_in_time(all_deliveries, subscriptions))
+    valid_deliveries = columns.take_rows(all_deliveries, _mark_valid(all_deliveries, subscriptions))
     valid_deliveries = columns.take_rows(
         valid_deliveries, _mark_matches(valid_deliveries, subscriptions, sample_texts, matching)
     )
@@ -139,7 +139,7 @@ def _read_contents(rows: Columns, publications: Publications, messages: Table) -
     return _Contents(np.append(first_of_message, len(carried_keys)), publication[is_known][by_message]), content_index
 
 
-def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
+def _read_changed_messages(rows: Columns, changes: tuple[str, ...]) -> Table:
     """Return the messages that filters changed, as three columns: name (its code), origin and sequence.
 
     ``changes``: (event, detail) of the trace rows that report a message changed by a filter, or ().
@@ -150,7 +150,7 @@ def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
     return tuple(column[is_change] for column in messages)
 
 
-def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
+def _mark_valid(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
     """Return for each delivery, as bool (d,), whether its message and its subscription are valid.
 
     A message is valid if a node created it, a subscription if it existed at the time of the delivery.

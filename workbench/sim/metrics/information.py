@@ -249,11 +249,13 @@ def _mean_of_latest(time_us: np.ndarray, source: np.ndarray, value: np.ndarray) 
     return time_us, np.cumsum(sum_change) / np.cumsum(is_new_source)
 
 
-def _at(function: tuple[np.ndarray, np.ndarray], time_us: np.ndarray) -> np.ndarray:
+def _evaluate_at(function: tuple[np.ndarray, np.ndarray], time_us: np.ndarray) -> np.ndarray:
     return function[1][np.searchsorted(function[0], time_us, "right") - 1]
 
 
-def _cut(active: list[tuple[int, int]], from_us: int, times_us: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _split_intervals(
+    active: list[tuple[int, int]], from_us: int, times_us: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return (starts, ends) in µs: the ``active`` intervals from ``from_us`` on, split at ``times_us``."""
     edge_pairs = [np.zeros((2, 0), np.int64)]
     for first_us, last_us in active:
@@ -277,8 +279,10 @@ def _sum_error(
     """
     if not (len(truth[0]) and len(estimate[0])):
         return 0.0, 0.0, 0.0
-    starts_us, ends_us = _cut(active, max(truth[0][0], estimate[0][0]), np.concatenate([truth[0], estimate[0]]))
-    error = np.abs(_at(estimate, starts_us) - _at(truth, starts_us))
+    starts_us, ends_us = _split_intervals(
+        active, max(truth[0][0], estimate[0][0]), np.concatenate([truth[0], estimate[0]])
+    )
+    error = np.abs(_evaluate_at(estimate, starts_us) - _evaluate_at(truth, starts_us))
     lengths_us = ends_us - starts_us
     return float((error * lengths_us).sum()), float(lengths_us.sum()), float(error.max(initial=0.0))
 
@@ -293,8 +297,8 @@ def _sum_age(active: list[tuple[int, int]], published_us: np.ndarray, updates: _
     begin_us = np.concatenate([published_us[:1], updates.time_us[:1]]).min(initial=_NEVER_US)
     times_us = np.append(begin_us, updates.time_us)
     newest_us = np.append(begin_us, np.maximum.accumulate(updates.newest_us))
-    starts_us, ends_us = _cut(active, begin_us, times_us)
-    newest_us = _at((times_us, newest_us), starts_us)
+    starts_us, ends_us = _split_intervals(active, begin_us, times_us)
+    newest_us = _evaluate_at((times_us, newest_us), starts_us)
     lengths_us, mean_age_us = ends_us - starts_us, (starts_us + ends_us) / 2 - newest_us
     return float((mean_age_us * lengths_us).sum()), float(lengths_us.sum()), float((ends_us - newest_us).max(initial=0))
 
