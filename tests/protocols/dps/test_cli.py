@@ -253,6 +253,21 @@ def test_errors_are_one_sentence(arguments, sentence, capsys):
     assert printed.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "option, sentence",
+    [
+        (["-n", "0"], "argument -n/--count: '0' is not a whole number above 0"),
+        (["-n", "many"], "argument -n/--count: 'many' is not a whole number above 0"),
+        (["-w", "soon"], "argument -w/--wait: 'soon' is not a number of seconds from 0 to 999,999,999"),
+        (["-w", "nan"], "argument -w/--wait: 'nan' is not a number of seconds from 0 to 999,999,999"),
+    ],
+)
+def test_numbers_of_options_that_are_not_valid_are_refused_with_their_limits(option, sentence, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["dps", "subscribe", "a", *option])
+    assert capsys.readouterr().err.splitlines()[-1].endswith(sentence)
+
+
 def test_missing_neighbor_ends_a_publisher_with_a_sentence():
     with Command("bridge") as gone:
         address = gone.address

@@ -7,6 +7,7 @@ on the loopback interface, and does not multicast.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -245,16 +246,18 @@ def _add_common_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive_integer(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is too small; it must be at least 1")
-    return value
+    if not (text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to 999,999,999")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 999,999,999")
     return value
 
 
