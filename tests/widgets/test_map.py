@@ -66,6 +66,11 @@ def at(page, node):
     return tuple(position)
 
 
+def repeat(element, times, action, name):
+    """Run a JavaScript expression several times without a pause, with the element in the variable ``name``."""
+    element.evaluate(f"({name}) => {{ for (let i = 0; i < {times}; i++) {{ {action} }} }}")
+
+
 def drag(page, start, end):
     page.mouse.move(*start)
     page.mouse.down()
@@ -141,9 +146,9 @@ def test_key_presses_on_the_slider_of_a_link_are_one_change(page):
     (x0, y0), (x1, y1) = at(page, 0), at(page, 1)
     page.mouse.click((x0 + x1) / 2, (y0 + y1) / 2)
     slider = page.get_by_label("delivery ratio 0 → 1")
-    slider.focus()
-    for _ in range(5):
-        page.keyboard.press("ArrowLeft")
+    events = ("new KeyboardEvent('keydown', { key: 'ArrowLeft' })", "new Event('input')", "new Event('change')")
+    key_press = f"slider.stepDown(); for (const event of [{', '.join(events)}]) slider.dispatchEvent(event)"
+    repeat(slider, 5, key_press, "slider")
     value = int(slider.input_value()) / 100
     page.wait_for_function("() => model.sent.length")
     assert take_sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ab": value, "ba": value}]
@@ -154,8 +159,8 @@ def test_everything_can_be_done_with_the_keyboard(page):
     page.keyboard.press("n")
     page.keyboard.press("n")
     assert picked(page) == [1]
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("ArrowUp")
+    key_press = "map.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp', bubbles: true }))"
+    repeat(page.locator(".wb-map"), 2, key_press, "map")
     page.wait_for_function("() => model.sent.length")
     (moved,) = take_sent(page)
     assert moved["nodes"] == [1] and moved["x"] == [10] and 0 < moved["y"][0] < 5
