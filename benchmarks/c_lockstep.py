@@ -26,7 +26,7 @@ from workbench.sim import trace
 MIXED = "mixed"
 
 
-def golden() -> Iterator[tuple[str, Any, str]]:
+def golden_scenarios() -> Iterator[tuple[str, Any, str]]:
     """Yield (name, scenario, digest of its trace) of each golden scenario that a mote in C can run."""
     recorded = json.loads(renew.DIGESTS.read_text(encoding="utf-8"))
     for name in renew.NAMES:
@@ -49,7 +49,7 @@ def random_scenarios(first: int, count: int) -> Iterator[tuple[str, Any, str]]:
         yield str(number), scenario, run.trace_hash
 
 
-def check(name: str, scenario: Any, expected: str, kind: str) -> int:
+def check_lockstep(name: str, scenario: Any, expected: str, kind: str) -> int:
     """Play a scenario on motes of ``kind`` in lockstep, and return the number of rows of its trace.
 
     ``expected`` is the digest of the simulator's trace. Raises AssertionError if the motes' trace has another digest.
@@ -80,8 +80,8 @@ def main() -> None:
             print(f"{kind}: left out, for {reasons[0]}")
             continue
         begun, rows, networks = time.perf_counter(), 0, 0
-        for name, scenario, expected in (*golden(), *random_scenarios(options.first, options.scenarios)):
-            rows += check(name, scenario, expected, kind)
+        for name, scenario, expected in (*golden_scenarios(), *random_scenarios(options.first, options.scenarios)):
+            rows += check_lockstep(name, scenario, expected, kind)
             networks += 1
         seconds = time.perf_counter() - begun
         print(f"{kind}: {networks} networks, {rows:,} rows, each the simulator's ({seconds:.0f} s)", flush=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import galois
 import numpy as np
-from native import built
+from native import compile_source
 from numpy.ctypeslib import ndpointer
 
 from workbench import draws
@@ -24,7 +24,7 @@ NUMBER = ctypes.c_int64
 
 
 @lru_cache
-def _gf() -> type[galois.FieldArray]:
+def _galois_field() -> type[galois.FieldArray]:
     """Return the class of galois for GF(2^8). Its import takes seconds, because galois compiles code."""
     return galois.GF(256)
 
@@ -64,12 +64,12 @@ def generation(chunks: int, size_B: int) -> Generation:
         return words.view(np.uint8)[: rows * columns].reshape(rows, columns).copy()
 
     data, vectors = draw_array(chunks, size_B), draw_array(chunks, chunks)
-    while np.linalg.matrix_rank(_gf()(vectors)) < chunks:
+    while np.linalg.matrix_rank(_galois_field()(vectors)) < chunks:
         vectors = draw_array(chunks, chunks)
-    return Generation(data, vectors, np.array(_gf()(vectors) @ _gf()(data)))
+    return Generation(data, vectors, np.array(_galois_field()(vectors) @ _galois_field()(data)))
 
 
-def _array(rows: list[bytes]) -> np.ndarray:
+def _join_rows(rows: list[bytes]) -> np.ndarray:
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
 
 
@@ -78,7 +78,7 @@ def _array(rows: list[bytes]) -> np.ndarray:
 
 def _our_encode(coded: Generation) -> Callable[[], np.ndarray]:
     encoder, vectors = Encoder([row.tobytes() for row in coded.chunks]), coded.vectors.tolist()
-    return lambda: _array([encoder.combine(vector).information_vector for vector in vectors])
+    return lambda: _join_rows([encoder.combine(vector).information_vector for vector in vectors])
 
 
 def _our_decode(coded: Generation) -> Callable[[], np.ndarray]:
@@ -88,7 +88,7 @@ def _our_decode(coded: Generation) -> Callable[[], np.ndarray]:
         decoder = Decoder(len(packets))
         for packet in packets:
             decoder.add(*packet)
-        return _array(decoder.decode())
+        return _join_rows(decoder.decode())
 
     return job
 
@@ -100,24 +100,24 @@ def _our_innovative(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
     return lambda: sum(decoder.is_innovative(vector) for vector in tested)
 
 
-def _our_rows(coded: Generation) -> Callable[[], np.ndarray]:
+def _our_encode_at_once(coded: Generation) -> Callable[[], np.ndarray]:
     rows = Rows(field(256), [row.tobytes() for row in coded.chunks])
-    return lambda: _array(rows.combine_all(coded.vectors))
+    return lambda: _join_rows(rows.combine_all(coded.vectors))
 
 
-def _our_matrix(coded: Generation) -> Callable[[], np.ndarray]:
+def _our_decode_at_once(coded: Generation) -> Callable[[], np.ndarray]:
     vectors, informations = ([row.tobytes() for row in rows] for rows in (coded.vectors, coded.informations))
 
     def job() -> np.ndarray:
         matrix = Elimination(field(256), len(vectors), len(informations[0]))
         for vector, information in zip(vectors, informations, strict=True):
             matrix.insert(vector, information)
-        return _array(matrix.informations(range(len(vectors))))
+        return _join_rows(matrix.informations(range(len(vectors))))
 
     return job
 
 
-def _our_batch(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
+def _our_innovative_at_once(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
     matrix = Elimination(field(256), rows.shape[1], 0)
     for row in rows:
         matrix.insert(row.tobytes(), b"")
@@ -128,17 +128,17 @@ def _our_batch(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
 
 
 def _galois_encode(coded: Generation) -> Callable[[], np.ndarray]:
-    vectors, chunks = _gf()(coded.vectors), _gf()(coded.chunks)
+    vectors, chunks = _galois_field()(coded.vectors), _galois_field()(coded.chunks)
     return lambda: np.asarray(vectors @ chunks)
 
 
 def _galois_decode(coded: Generation) -> Callable[[], np.ndarray]:
-    vectors, informations = _gf()(coded.vectors), _gf()(coded.informations)
+    vectors, informations = _galois_field()(coded.vectors), _galois_field()(coded.informations)
     return lambda: np.asarray(np.linalg.inv(vectors) @ informations)
 
 
 def _galois_innovative(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
-    known, tested = _gf()(rows), _gf()(vectors)
+    known, tested = _galois_field()(rows), _galois_field()(vectors)
     return lambda: sum(int(np.linalg.matrix_rank(np.vstack([known, vector]))) > len(known) for vector in tested)
 
 
@@ -147,7 +147,7 @@ def _galois_innovative(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], in
 
 @lru_cache
 def _plain_library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(built("coding_plain.c", flags=("-O3", "-march=native", "-shared", "-fPIC"))))
+    library = ctypes.CDLL(str(compile_source("coding_plain.c", flags=("-O3", "-march=native", "-shared", "-fPIC"))))
     library.encode.argtypes = [NUMBER, BYTES, BYTES, BYTES, NUMBER, NUMBER, NUMBER]
     library.decode.argtypes = [NUMBER, BYTES, BYTES, BYTES, NUMBER, NUMBER]
     library.innovative.argtypes = [NUMBER, BYTES, BYTES, BYTES, NUMBER, NUMBER]
@@ -182,7 +182,7 @@ def plain_c(name: str, method: int) -> Contender:
     def innovative(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
         m = rows.shape[1]
         matrix, present = np.zeros((m, m), np.uint8), np.zeros(m, np.uint8)
-        for row in np.asarray(_gf()(rows).row_reduce()):
+        for row in np.asarray(_galois_field()(rows).row_reduce()):
             pivot = int(np.flatnonzero(row)[0])
             matrix[pivot], present[pivot] = row, 1
         return lambda: library.innovative(method, matrix, present, vectors, len(vectors), m)
@@ -194,7 +194,7 @@ def plain_c(name: str, method: int) -> Contender:
 def isa_l() -> Contender:
     """Return Intel's library ISA-L as a contender. Raises native.Absent if it is not installed."""
     flags = ("-O3", "-march=native", "-shared", "-fPIC")
-    library = ctypes.CDLL(str(built("coding_isal.c", flags=flags, libraries=("-lisal",))))
+    library = ctypes.CDLL(str(compile_source("coding_isal.c", flags=flags, libraries=("-lisal",))))
     library.encode.argtypes = [BYTES, BYTES, BYTES, NUMBER, NUMBER, NUMBER]
     library.decode.argtypes = [BYTES, BYTES, BYTES, NUMBER, NUMBER]
     library.encode.restype, library.decode.restype = None, NUMBER
@@ -218,7 +218,7 @@ def isa_l() -> Contender:
 
 
 OURS = Contender("workbench, packet by packet", _our_encode, _our_decode, _our_innovative)
-OURS_AT_ONCE = Contender("workbench, all at once", _our_rows, _our_matrix, _our_batch)
+OURS_AT_ONCE = Contender("workbench, all at once", _our_encode_at_once, _our_decode_at_once, _our_innovative_at_once)
 GALOIS = Contender("galois", _galois_encode, _galois_decode, _galois_innovative)
 MAKERS: tuple[tuple[str, Callable[[], Contender]], ...] = (
     ("plain C, table", lambda: plain_c("plain C, table", 0)),

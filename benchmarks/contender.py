@@ -40,7 +40,7 @@ class Contender(NamedTuple):
         return max(1 if quick else FEWEST, wanted)
 
 
-def plain(flood: Callable[[Network, int], Result]) -> Callable[[Network, int], Job]:
+def without_preparation(flood: Callable[[Network, int], Result]) -> Callable[[Network, int], Job]:
     """Return the function `Contender.prepare` for a flood without preparation.
 
     The prepared job calls ``flood(network, floods)``.

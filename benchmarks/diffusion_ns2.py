@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diffusion_workbench import DURATION_S
-from native import HERE, Absent, need, network_file, output, scratch
+from native import HERE, Absent, require_command, run_command, scratch_folder, write_network
 from networks import Network
 from timing import Timed
 
@@ -32,10 +32,10 @@ class Counted(NamedTuple):
 
 def version() -> str:
     """Return ns-2's version. Raises Absent if ns-2 is missing or lacks diffusion3."""
-    need("ns", "ns2")
-    probe = scratch() / "probe.tcl"
+    require_command("ns", "ns2")
+    probe = scratch_folder() / "probe.tcl"
     probe.write_text("puts [ns-version]\nputs [Application/DiffApp info subclass]\n")
-    words = output("ns", probe).split()
+    words = run_command("ns", probe).split()
     if "Application/DiffApp/OnePhasePullFilter" not in words:
         raise Absent("this ns-2 was built without diffusion3's one-phase pull")
     return words[0]
@@ -50,12 +50,12 @@ def absent() -> str:
     return ""
 
 
-def _run(network: Network, sink: int, source: int, trace: Path | str, seconds: float) -> list[float]:
+def _run_ns2(network: Network, sink: int, source: int, trace: Path | str, seconds: float) -> list[float]:
     """Run ns-2 for ``seconds`` of simulated time; return process times in s: of loading, making nodes, and the events.
 
     ``trace`` is the file that ns-2 writes.
     """
-    printed = output("ns", SCRIPT, network_file(network), sink, source, trace, seconds)
+    printed = run_command("ns", SCRIPT, write_network(network), sink, source, trace, seconds)
     # ns-2's own lines pass through another buffer, so the script's line may be anywhere among them.
     times = [line.split()[1:] for line in printed.splitlines() if line.startswith("process_s ")]
     if not times:
@@ -64,10 +64,10 @@ def _run(network: Network, sink: int, source: int, trace: Path | str, seconds: f
 
 
 @lru_cache
-def counted(network: Network, sink: int, source: int) -> Counted:
+def count_events(network: Network, sink: int, source: int) -> Counted:
     """Run ns-2 with a trace, and count the receptions and the deliveries in it."""
-    trace = scratch() / "ns2.trace"
-    _run(network, sink, source, trace, DURATION_S)
+    trace = scratch_folder() / "ns2.trace"
+    _run_ns2(network, sink, source, trace, DURATION_S)
     receptions = delivered = 0
     with trace.open() as lines:
         for line in lines:
@@ -85,5 +85,5 @@ def diffuse(network: Network, sink: int, source: int, with_nodes: bool) -> Timed
 
     With ``with_nodes`` the time includes making the nodes.
     """
-    _, nodes_s, events_s = _run(network, sink, source, "/dev/null", DURATION_S)
-    return Timed(counted(network, sink, source).receptions, events_s + (nodes_s if with_nodes else 0))
+    _, nodes_s, events_s = _run_ns2(network, sink, source, "/dev/null", DURATION_S)
+    return Timed(count_events(network, sink, source).receptions, events_s + (nodes_s if with_nodes else 0))

@@ -25,7 +25,7 @@ IDEAL = wb.Radio(loss="none")
 CONGESTED = {"collisions": True, "csma": True}
 
 
-def subscribed(sinks: list[int]) -> list[Any]:
+def make_subscriptions(sinks: list[int]) -> list[Any]:
     """Return a workload in which each sink has a different subscription; all of them match the readings."""
     return [wb.subscribe(at=node, what=f"TEMP GE {1 + index}", start_s=1 + index) for index, node in enumerate(sinks)]
 
@@ -35,7 +35,7 @@ def metrics_of(graph: Any, workload: list[Any], radio: wb.Radio, duration_s: flo
     return scenario.run(record="metrics", engine="fast", progress=None).metrics
 
 
-def sinks(seeds: int) -> str:
+def sinks_table(seeds: int) -> str:
     rows = []
     graphs = {"grid of 100": wb.topology.grid(10, 10), "disc of 300": wb.topology.disc(300, 150, 100, 22, seed=3)}
     for name, graph in graphs.items():
@@ -44,7 +44,7 @@ def sinks(seeds: int) -> str:
             for seed in range(3, 3 + seeds):
                 picked = random.Random(seed).sample(sorted(graph), count + 10)
                 sinks, sources = picked[:count], picked[count:]
-                workload = subscribed(sinks)
+                workload = make_subscriptions(sinks)
                 workload += [wb.publish(sources, "TEMP IS 30", every_s=10, start_s=20, stop_s=290, stagger=True)]
                 metrics = metrics_of(graph, workload, IDEAL, 300, seed)
                 least = 0
@@ -59,7 +59,7 @@ def sinks(seeds: int) -> str:
     return table(["network", "sinks", "x shortest paths, by seed", "missed", "repeated"], rows)
 
 
-def bursts(seeds: int) -> str:
+def bursts_table(seeds: int) -> str:
     rows = []
     radios = {"ideal": IDEAL, "congested": wb.Radio(loss="none", retries=3, **CONGESTED)}
     for name, radio in radios.items():
@@ -67,7 +67,7 @@ def bursts(seeds: int) -> str:
             sums = Counter[str]()
             for seed in range(1, 1 + seeds):
                 choose = random.Random(seed)
-                workload = subscribed([0, 5, 30])
+                workload = make_subscriptions([0, 5, 30])
                 # All nodes of a round publish at 60 s; in the last round only some of them.
                 for turn in range(-(-readings // 36)):
                     at = list(range(36)) if readings >= 36 * (turn + 1) else choose.sample(range(36), readings % 36)
@@ -87,7 +87,7 @@ def bursts(seeds: int) -> str:
     return table(["channel", "readings", "frames a reading", "delivery", "repeated"], rows)
 
 
-def lossy(seeds: int) -> str:
+def lossy_table(seeds: int) -> str:
     rows = []
     for retries in (3, 0):
         for name, shared in (("own channel each", {}), ("collisions, csma", CONGESTED)):
@@ -95,7 +95,7 @@ def lossy(seeds: int) -> str:
             for seed in range(30):
                 graph, choose = lossy_network(seed)
                 picked = choose.sample(sorted(graph), 12)
-                workload = subscribed(picked[:3])
+                workload = make_subscriptions(picked[:3])
                 workload += [wb.publish(picked[3:], "TEMP IS 30", every_s=10, start_s=20, stop_s=319, stagger=True)]
                 metrics = metrics_of(graph, workload, wb.Radio(loss="links", retries=retries, **shared), 330, seed)
                 sums.update({key: int(metrics[key]) for key in ("expected", "delivered", "sent_data")})
@@ -122,14 +122,14 @@ def lossy_network(seed: int) -> tuple[nx.DiGraph, random.Random]:
     return arcs, choose
 
 
-def dies(seeds: int) -> str:
+def death_table(seeds: int) -> str:
     rows = []
     grid = wb.topology.grid(10, 10)
     for retries in (0, 3):
         missed = expected = last_us = 0
         for seed in range(seeds):
             picked = random.Random(seed).sample(sorted(grid), 13)
-            workload = subscribed(picked[:3])
+            workload = make_subscriptions(picked[:3])
             workload += [wb.publish(picked[3:], "TEMP IS 30", every_s=2, start_s=10, stop_s=96, stagger=True)]
             radio = wb.Radio(loss="none", retries=retries)
             sent = wb.Scenario(grid, wb.Diffusion(), workload, radio, 40, seed).run(engine="fast", progress=None)
@@ -153,7 +153,7 @@ def last_missed_us(run: Any, sinks: list[int]) -> int:
     return max((time_us for time_us, *id in sent for sink in sinks if (sink, *id) not in got), default=0)
 
 
-PARTS = {"sinks": sinks, "bursts": bursts, "lossy": lossy, "dies": dies}
+PARTS = {"sinks": sinks_table, "bursts": bursts_table, "lossy": lossy_table, "dies": death_table}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])

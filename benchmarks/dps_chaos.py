@@ -88,11 +88,11 @@ class Chaos:
 
     async def connect(self) -> None:
         """Request enough links to join all live nodes to one mesh, as applications do when they join a network."""
-        parts = self._parts()
+        parts = self._find_parts()
         for part in parts[1:]:
             await self.request_link(self.draw.choice(sorted(part)), self.draw.choice(sorted(parts[0])))
 
-    def _parts(self) -> list[set[str]]:
+    def _find_parts(self) -> list[set[str]]:
         linked: dict[str, set[str]] = {address: set() for address in self.nodes}
         for address, others in self.requested.items():
             for other in others & self.nodes.keys():
@@ -110,7 +110,7 @@ class Chaos:
             left -= part
         return parts
 
-    async def round(self) -> None:
+    async def play_round(self) -> None:
         """Kill some nodes, restart some, and let strangers link."""
         for _ in range(self.off):
             await self.start()
@@ -140,7 +140,7 @@ class Chaos:
                 )
                 stranger.sendto(wire.encode(message), victim.address)
 
-    def ghosts(self) -> list[tuple[str, str]]:
+    def find_ghosts(self) -> list[tuple[str, str]]:
         """Return (node, neighbor) of each link on which a node stores interests that no live node has."""
         living = BitVector(next(iter(self.nodes.values())).protocol.filter_bits)
         for interests in self.filters.values():
@@ -152,7 +152,7 @@ class Chaos:
             if remote.inbound is not None and not living.includes(remote.inbound[0])
         ]
 
-    async def unheard(self) -> list[tuple[str, str]]:
+    async def find_unheard(self) -> list[tuple[str, str]]:
         """Let each node publish once; return (node, publisher) for each publication that a node has not received.
 
         Publications that are still missing after _POLL_S seconds count as not received.
@@ -164,14 +164,14 @@ class Chaos:
         await asyncio.sleep(_POLL_S)
         return [(address, other) for address, heard in self.heard.items() for other in self.nodes.keys() - heard]
 
-    async def healed(self, within_losses: float) -> float | None:
+    async def wait_until_healed(self, within_losses: float) -> float | None:
         """Wait until no node stores interests of dead nodes and each node receives publications of every other node.
 
         Return the time in units of ``link_loss_s``, or None if it exceeds ``within_losses``.
         """
         began_s = time.monotonic()
         while True:
-            is_well = not self.ghosts() and not await self.unheard()
+            is_well = not self.find_ghosts() and not await self.find_unheard()
             losses = (time.monotonic() - began_s) / TIMERS["link_loss_s"]
             if is_well:
                 return losses
@@ -188,10 +188,10 @@ async def play(seed: int, nodes: int, rounds: int, within_losses: float = WITHIN
     chaos = Chaos(seed, nodes)
     try:
         await chaos.begin()
-        took = [await chaos.healed(within_losses)]
+        took = [await chaos.wait_until_healed(within_losses)]
         for _ in range(rounds):
-            await chaos.round()
-            took.append(await chaos.healed(within_losses))
+            await chaos.play_round()
+            took.append(await chaos.wait_until_healed(within_losses))
         return took
     finally:
         await chaos.end()

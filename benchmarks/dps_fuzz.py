@@ -89,26 +89,28 @@ def report_times(security: Security, messages: list[bytes], options: argparse.Na
     outcomes: Counter[str] = Counter()
     slowest_s, slowest, total_B = 0.0, b"", 0
     started = time.process_time()
-    for frame in damaged(messages, options):
+    for frame in damaged_messages(messages, options):
         total_B += len(frame)
         begin = time.process_time()
-        outcomes[outcome(security, frame)] += 1
+        outcomes[find_outcome(security, frame)] += 1
         taken_s = time.process_time() - begin
         if taken_s > slowest_s:
             slowest_s, slowest = taken_s, frame
     all_s = time.process_time() - started
     print(f"outcomes: {', '.join(f'{name} {count:,}' for name, count in outcomes.most_common())}")
     print(f"all: {all_s:.0f} s with their making, {total_B / options.messages:.0f} B a message")
-    print(f"slowest: {1e3 * slowest_s:.2f} ms, again {1e3 * again_s(security, slowest):.2f} ms, {len(slowest)} B")
-    for name, frame in worst().items():
-        print(f"made to be slow, {name}: {1e3 * again_s(security, frame):.2f} ms, {len(frame)} B")
-        print(f"    at a node with {SUBSCRIPTIONS} subscriptions: {1e3 * received_s(frame):.2f} ms")
+    print(
+        f"slowest: {1e3 * slowest_s:.2f} ms, again {1e3 * measure_decode_s(security, slowest):.2f} ms, {len(slowest)} B"
+    )
+    for name, frame in worst_messages().items():
+        print(f"made to be slow, {name}: {1e3 * measure_decode_s(security, frame):.2f} ms, {len(frame)} B")
+        print(f"    at a node with {SUBSCRIPTIONS} subscriptions: {1e3 * measure_receive_s(frame):.2f} ms")
 
 
-def received_s(frame: bytes, subscriptions: int = SUBSCRIPTIONS) -> float:
+def measure_receive_s(frame: bytes, subscriptions: int = SUBSCRIPTIONS) -> float:
     """Return the seconds of process time in which a node with this many subscriptions processes a stranger's frame."""
     node = node_with(subscriptions)
-    forget()
+    clear_cache()
     begin = time.process_time()
     node.receive(frame, "stranger", 0, False)
     return time.process_time() - begin
@@ -132,42 +134,42 @@ def report_memory(security: Security, messages: list[bytes], options: argparse.N
     gc.collect()
     largest_B, largest = 0, b""
     tracemalloc.start()
-    for frame in damaged(messages, options):
+    for frame in damaged_messages(messages, options):
         size_B = memory_B(security, frame)
         if size_B > largest_B:
             largest_B, largest = size_B, frame
     print(f"most memory: {largest_B:,} B, of {len(largest)} B")
-    for name, frame in worst().items():
+    for name, frame in worst_messages().items():
         print(f"made to be large, {name}: {memory_B(security, frame):,} B, of {len(frame)} B")
     tracemalloc.stop()
 
 
 def memory_B(security: Security, frame: bytes) -> int:
     """Return the largest memory in bytes that is allocated while a frame is decoded; tracemalloc must be running."""
-    forget()
+    clear_cache()
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
-    outcome(security, frame)
+    find_outcome(security, frame)
     return tracemalloc.get_traced_memory()[1] - before
 
 
-def again_s(security: Security, frame: bytes) -> float:
+def measure_decode_s(security: Security, frame: bytes) -> float:
     """Decode a frame five times, and return the shortest process time in seconds."""
     times = []
     for _ in range(5):
-        forget()
+        clear_cache()
         begin = time.process_time()
-        outcome(security, frame)
+        find_outcome(security, frame)
         times.append(time.process_time() - begin)
     return min(times)
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Clear the cache of decoded filters, so that each filter is decoded anew."""
     bloom._decode_runs.cache_clear()
 
 
-def outcome(security: Security, frame: bytes) -> str:
+def find_outcome(security: Security, frame: bytes) -> str:
     """Decode a frame like a node, and return the outcome.
 
     "refused": not a valid message; "read": valid and not encrypted; "opened", "not opened": whether its encrypted part
@@ -193,7 +195,7 @@ def outcome(security: Security, frame: bytes) -> str:
     return "opened"
 
 
-def worst(size_B: int = LARGEST_B) -> dict[str, bytes]:
+def worst_messages(size_B: int = LARGEST_B) -> dict[str, bytes]:
     """Return {name: message} of messages of at most ``size_B`` bytes that are slow to process.
 
     They have long vectors, many topics or deep nesting.
@@ -222,7 +224,7 @@ def worst(size_B: int = LARGEST_B) -> dict[str, bytes]:
     }
 
 
-def damaged(messages: list[bytes], options: argparse.Namespace) -> Iterator[bytes]:
+def damaged_messages(messages: list[bytes], options: argparse.Namespace) -> Iterator[bytes]:
     """Yield the damaged messages that the options (seed, number) specify; equal options give equal messages."""
     draw = random.Random(options.seed)
     for _ in range(options.messages):
@@ -232,48 +234,59 @@ def damaged(messages: list[bytes], options: argparse.Namespace) -> Iterator[byte
         yield bytes(data[:LARGEST_B])
 
 
-def _flip(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+def _flip_bit(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
     if data:
         data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
 
 
-def _change(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+def _change_byte(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
     if data:
         data[draw.randrange(len(data))] = draw.randrange(256)
 
 
-def _cut(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+def _cut_bytes(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
     offset = draw.randrange(len(data) + 1)
     del data[offset : offset + 1 + int(draw.expovariate(0.2))]
 
 
-def _end(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+def _truncate(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
     del data[draw.randrange(len(data) + 1) :]
 
 
-def _insert(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+def _insert_bytes(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
     offset = draw.randrange(len(data) + 1)
     data[offset:offset] = draw.randbytes(1 + int(draw.expovariate(0.3)))
 
 
-def _promise(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+def _insert_head(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
     offset = draw.randrange(len(data) + 1)
     head = draw.choice(HEADS)
     data[offset : offset + draw.choice((0, 1, len(head)))] = head
 
 
-def _repeat(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+def _repeat_bytes(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
     offset = draw.randrange(len(data) + 1)
     piece = data[offset : offset + 1 + int(draw.expovariate(0.1))]
     data[offset:offset] = piece * (1 + int(draw.expovariate(0.2)))
 
 
-def _splice(data: bytearray, draw: random.Random, messages: list[bytes]) -> None:
+def _splice_messages(data: bytearray, draw: random.Random, messages: list[bytes]) -> None:
     other = draw.choice(messages)
     data[draw.randrange(len(data) + 1) :] = other[draw.randrange(len(other)) :]
 
 
-DAMAGES = (_flip, _flip, _change, _cut, _end, _insert, _promise, _promise, _repeat, _splice)
+DAMAGES = (
+    _flip_bit,
+    _flip_bit,
+    _change_byte,
+    _cut_bytes,
+    _truncate,
+    _insert_bytes,
+    _insert_head,
+    _insert_head,
+    _repeat_bytes,
+    _splice_messages,
+)
 
 
 def real_messages() -> tuple[KeyStore, list[bytes], str]:

@@ -43,26 +43,26 @@ def scenario(side: int, filter_bits: int) -> wb.Scenario:
     return wb.Scenario(wb.topology.grid(side, side), protocol, workload, duration_s=DURATION_S)
 
 
-def played(mesh_scenario: wb.Scenario, engine: str) -> tuple[float, wb.Run]:
+def time_run(mesh_scenario: wb.Scenario, engine: str) -> tuple[float, wb.Run]:
     """Play a scenario without a trace; return its process time in seconds, and the run."""
     began_s = time.process_time()
     run = mesh_scenario.run(engine=engine, record="metrics")
     return time.process_time() - began_s, run
 
 
-def play(side: int, filter_bits: int, both: bool) -> dict[str, float]:
+def measure_mesh(side: int, filter_bits: int, both: bool) -> dict[str, float]:
     """Play a mesh on the fast engine, and with ``both`` on the reference engine too; return the numbers of a table row.
 
     ``reference_s`` is None if the reference engine did not play.
     """
     mesh_scenario = scenario(side, filter_bits)
-    played(scenario(3, 64), "fast")  # Load the twin first.
-    fast_s, run = played(mesh_scenario, "fast")
+    time_run(scenario(3, 64), "fast")  # Load the twin first.
+    fast_s, run = time_run(mesh_scenario, "fast")
     memory_MB = peak_MB()
     counts, _ = run._recorder.tally()
     reference_s = None
     if both:
-        reference_s, other = played(mesh_scenario, "reference")
+        reference_s, other = time_run(mesh_scenario, "reference")
         if other._recorder.tally() != run._recorder.tally():
             raise WorkbenchError(f"the counts of the engines differ on the grid of {side} x {side}")
     return {
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--mesh", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.mesh:
-        print(json.dumps(play(*json.loads(arguments.mesh))))
+        print(json.dumps(measure_mesh(*json.loads(arguments.mesh))))
         return
     for text in report(arguments.quick):
         print(text, flush=True)

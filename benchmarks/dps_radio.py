@@ -53,7 +53,7 @@ def scenario(site: str, name: str, seed: int) -> wb.Scenario:
     return wb.Scenario(topology, PROTOCOLS[name](nodes), workload, RADIO, end_s, seed)
 
 
-def forming(start_s: int, seed: int, protocol: Any = None) -> wb.Scenario:
+def forming_scenario(start_s: int, seed: int, protocol: Any = None) -> wb.Scenario:
     """Return a scenario on a grid: one corner publishes from ``start_s`` seconds on, the opposite corner subscribes.
 
     The DPS mesh may still form when the first readings are published. ``protocol`` None: DPS.
@@ -70,7 +70,7 @@ def print_forming(seeds: int) -> None:
     """Play the grid with each time of the first reading, ``seeds`` runs each, and print the table."""
     rows = []
     for start_s in (5, 15, 60):
-        runs = [forming(start_s, seed).run(record="metrics").metrics for seed in range(1, seeds + 1)]
+        runs = [forming_scenario(start_s, seed).run(record="metrics").metrics for seed in range(1, seeds + 1)]
         ratios = [run["delivery_ratio"] for run in runs]
         frames = sum(run["transmissions"] for run in runs) / seeds
         below = sum(ratio < 0.95 for ratio in ratios)

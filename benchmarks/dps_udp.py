@@ -75,17 +75,17 @@ async def with_subscriber(measure, publications: int):
 async def round_trips(node: UDPNode, publications: int, _: int) -> str:
     """Return a table of round trips, and the rate."""
     rows = []
-    for name, trip in (("to a handler", _handler_trips), ("to a coroutine", _coroutine_trips)):
+    for name, trip in (("to a handler", _time_handler_trips), ("to a coroutine", _time_coroutine_trips)):
         await trip(node, publications // 10)
         taken_us = await trip(node, publications)
         rows.append((name, f"{min(taken_us):.0f}", f"{median(taken_us):.0f}", f"{quantiles(taken_us, n=20)[-1]:.0f}"))
     rows.append(("the C implementation, on a similar machine", str(C_LEAST_US), "", ""))
-    rate = await _rate(node, publications)
+    rate = await _measure_rate(node, publications)
     least = table(("acknowledged round trip", "least µs", "median µs", "95 % µs"), rows)
     return f"{least}\n\nAcknowledged publications, {WINDOW} under way: {rate:,.0f} a second.\n"
 
 
-async def _handler_trips(node: UDPNode, count: int) -> list[float]:
+async def _time_handler_trips(node: UDPNode, count: int) -> list[float]:
     """Return the times in µs of ``count`` round trips whose acknowledgement is passed to a handler."""
     taken_us: list[float] = []
     done = asyncio.get_running_loop().create_future()
@@ -106,7 +106,7 @@ async def _handler_trips(node: UDPNode, count: int) -> list[float]:
     return taken_us
 
 
-async def _coroutine_trips(node: UDPNode, count: int) -> list[float]:
+async def _time_coroutine_trips(node: UDPNode, count: int) -> list[float]:
     """Return the times in µs of ``count`` round trips whose acknowledgement a coroutine awaits."""
     series = await node.publish("bench/a/b", b"x", acknowledge=True)
     assert await series.next(WITHIN_S) is not None
@@ -119,7 +119,7 @@ async def _coroutine_trips(node: UDPNode, count: int) -> list[float]:
     return taken_us
 
 
-async def _rate(node: UDPNode, count: int) -> float:
+async def _measure_rate(node: UDPNode, count: int) -> float:
     """Make ``count`` publications, WINDOW of them in flight, and return the acknowledged publications per second."""
     series = await node.publish("bench/a/b", b"x", acknowledge=True)
     assert await series.next(WITHIN_S) is not None
@@ -139,7 +139,7 @@ async def _rate(node: UDPNode, count: int) -> float:
 # Endurance
 
 
-async def endure(node: UDPNode, publications: int, subscriber: int) -> list[Size]:
+async def measure_endurance(node: UDPNode, publications: int, subscriber: int) -> list[Size]:
     """Make acknowledged publications, each in a new series; return the sizes of both processes at regular intervals.
 
     ``subscriber`` is the process id of the subscriber. A line is printed for each measurement.
@@ -161,7 +161,7 @@ async def endure(node: UDPNode, publications: int, subscriber: int) -> list[Size
     return sizes
 
 
-def conclude(sizes: list[Size]) -> None:
+def print_growth(sizes: list[Size]) -> None:
     """Print for each process whether its size grew during the second half of the measurements."""
     half = sizes[len(sizes) // 2 :]
     numbers = [size.publications for size in half]
@@ -184,7 +184,7 @@ def rss_B(pid: int) -> int:
 # Neighbors that start late
 
 
-async def late_neighbors(pairs: int) -> str:
+async def measure_late_neighbors(pairs: int) -> str:
     """Link ``pairs`` pairs of nodes, in which one node starts late.
 
     Return a sentence with the number of pairs that do not receive each other's publications in the end.
@@ -219,7 +219,7 @@ async def _hear_each_other(early: UDPNode, port: int, delay_s: float) -> bool:
 # The other process
 
 
-async def subscriber() -> None:
+async def run_subscriber() -> None:
     """Subscribe and acknowledge every publication, until standard input ends."""
     async with wb.dps_node() as node:
         await node.subscribe("bench/+/b", handler=lambda publication: publication.acknowledge(b"y"))
@@ -236,11 +236,11 @@ def main() -> None:
     parser.add_argument("--subscriber", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.subscriber:
-        asyncio.run(subscriber())
+        asyncio.run(run_subscriber())
     elif arguments.endurance:
-        conclude(asyncio.run(with_subscriber(endure, arguments.endurance)))
+        print_growth(asyncio.run(with_subscriber(measure_endurance, arguments.endurance)))
     elif arguments.late:
-        print(asyncio.run(late_neighbors(arguments.late)))
+        print(asyncio.run(measure_late_neighbors(arguments.late)))
     else:
         print(asyncio.run(with_subscriber(round_trips, arguments.publications)))
 

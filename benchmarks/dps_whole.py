@@ -89,7 +89,7 @@ def shape(draw: random.Random, seed: int) -> nx.DiGraph:
     return to_digraph(nx.relabel_nodes(graph, dict(enumerate(order))))
 
 
-def watched(arcs: nx.DiGraph, changes: list[Any], last_s: float, sink: int, seed: int) -> wb.Scenario:
+def watched_scenario(arcs: nx.DiGraph, changes: list[Any], last_s: float, sink: int, seed: int) -> wb.Scenario:
     """Return a scenario with these changes, in which each node publishes twice, long after the last change.
 
     ``last_s`` is the time of the last change; the node ``sink`` subscribes.
@@ -115,27 +115,27 @@ def late(seed: int) -> wb.Scenario:
     draw = random.Random(seed)
     nodes = 3 + seed % 10
     arcs = to_digraph(nx.random_labeled_tree(nodes, seed=seed))
-    return _coming_up(arcs, draw, draw.randint(1, max(1, nodes // 3)), seed)
+    return _start_late(arcs, draw, draw.randint(1, max(1, nodes // 3)), seed)
 
 
-def _coming_up(arcs: nx.DiGraph, draw: random.Random, count: int, seed: int) -> wb.Scenario:
+def _start_late(arcs: nx.DiGraph, draw: random.Random, count: int, seed: int) -> wb.Scenario:
     nodes = draw.sample(sorted(arcs), count)
     up_s = [round(draw.uniform(10, 200), 3) for _ in nodes]
     sink = draw.choice([node for node in sorted(arcs) if node not in nodes])
     outages = [wb.outage(at=node, start_s=0, stop_s=at_s) for node, at_s in zip(nodes, up_s, strict=True)]
-    return watched(arcs, outages, max(up_s), sink, seed)
+    return watched_scenario(arcs, outages, max(up_s), sink, seed)
 
 
 def shapes(seed: int) -> wb.Scenario:
     """Return a scenario on a static network of any shape."""
-    return watched(shape(random.Random(seed), seed), [], 0.0, 0, seed)
+    return watched_scenario(shape(random.Random(seed), seed), [], 0.0, 0, seed)
 
 
 def joiners(seed: int) -> wb.Scenario:
     """Return a scenario on a network of any shape, some of whose nodes start late."""
     draw = random.Random(seed)
     arcs = shape(draw, seed)
-    return _coming_up(arcs, draw, draw.randint(1, len(arcs) // 3), seed)
+    return _start_late(arcs, draw, draw.randint(1, len(arcs) // 3), seed)
 
 
 def off(seed: int) -> wb.Scenario:
@@ -149,7 +149,7 @@ def off(seed: int) -> wb.Scenario:
         stop_s = start_s + draw.uniform(5, 150)
         outages.append(wb.outage(at=node, start_s=start_s, stop_s=stop_s))
         last_s = max(last_s, stop_s)
-    return watched(arcs, outages, last_s, 0, seed)
+    return watched_scenario(arcs, outages, last_s, 0, seed)
 
 
 def deaths(seed: int) -> wb.Scenario:
@@ -159,7 +159,7 @@ def deaths(seed: int) -> wb.Scenario:
     nodes = draw.sample(range(1, len(arcs)), len(arcs) // 5)
     at_s = [draw.uniform(100, 220) for _ in nodes]
     outages = [wb.outage(at=node, start_s=start_s) for node, start_s in zip(nodes, at_s, strict=True)]
-    return watched(arcs, outages, max(at_s), 0, seed)
+    return watched_scenario(arcs, outages, max(at_s), 0, seed)
 
 
 def lossy(seed: int) -> wb.Scenario:
@@ -181,7 +181,7 @@ def clean(seed: int) -> wb.Scenario:
         lambda: to_digraph(nx.star_graph(3 * size)),
         lambda: to_digraph(nx.random_labeled_tree(8 * size, seed=seed)),
     )[seed % 4]()
-    return watched(topology, [], 0.0, 0, seed)
+    return watched_scenario(topology, [], 0.0, 0, seed)
 
 
 class Set(NamedTuple):

@@ -30,7 +30,7 @@ def grid(side: int):
     return network.from_arrays(nodes.ravel(), positions_m, np.concatenate([one_way, one_way[:, ::-1]]), np.ones(1))
 
 
-def play(side: int) -> dict[str, float]:
+def measure_floods(side: int) -> dict[str, float]:
     """Play floods from the middle of a grid for about RECEPTIONS receptions; return the numbers of a table row.
 
     ``ns`` is the process time per reception in ns, ``MB`` the peak of memory.
@@ -80,6 +80,6 @@ def report() -> Iterator[str]:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        print(json.dumps(play(int(sys.argv[1]))))
+        print(json.dumps(measure_floods(int(sys.argv[1]))))
     else:
         print(*report(), sep="\n")

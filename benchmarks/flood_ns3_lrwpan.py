@@ -9,8 +9,8 @@ are per reception. Its channel checks the range of every node, so its time per r
 from functools import partial
 
 import ns3
-from contender import Contender, plain
-from native import network_file
+from contender import Contender, without_preparation
+from native import write_network
 from networks import FRAME_B, JITTER_S, Network
 from timing import Timed
 
@@ -22,11 +22,11 @@ def flood(network: Network, floods: int) -> Timed:
 
     Only frames that reach the application count as received.
     """
-    program = ns3.program(SOURCE, MODULE)
-    return ns3.run(program, network_file(network), floods, *JITTER_S, FRAME_B)
+    program = ns3.build_program(SOURCE, MODULE)
+    return ns3.run(program, write_network(network), floods, *JITTER_S, FRAME_B)
 
 
 NS3_LRWPAN = Contender(
     "ns-3 lr-wpan", "any step of PHY, MAC, channel, jitter", "CSMA/CA, signal to noise, bit errors, frames",
-    plain(flood), 40_000, absent=partial(ns3.absent, SOURCE, MODULE),
+    without_preparation(flood), 40_000, absent=partial(ns3.absent, SOURCE, MODULE),
 )  # fmt: skip

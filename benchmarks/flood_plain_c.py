@@ -8,15 +8,15 @@ process.
 import ctypes
 from functools import lru_cache
 
-from contender import Contender, plain
-from native import Absent, built
+from contender import Contender, without_preparation
+from native import Absent, compile_source
 from networks import AIRTIME_S, JITTER_S, Network
 from numpy.ctypeslib import ndpointer
 
 
 @lru_cache
-def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(built("flood_plain.c", flags=("-shared", "-fPIC"))))
+def _load_library() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(compile_source("flood_plain.c", flags=("-shared", "-fPIC"))))
     number, starts, targets = ctypes.c_int64, ndpointer("int64"), ndpointer("int32")
     library.flood.restype = number
     library.flood.argtypes = [number, starts, targets, number, number, number, number, number]
@@ -26,7 +26,7 @@ def _library() -> ctypes.CDLL:
 def absent() -> str:
     """Return the reason why plain C cannot run, or ""."""
     try:
-        _library()
+        _load_library()
     except Absent as reason:
         return str(reason)
     return ""
@@ -36,10 +36,12 @@ def flood(network: Network, floods: int, source: int = 0) -> int:
     """Play ``floods`` floods from the node ``source``, and return the number of frames received."""
     times_us = [round(seconds * 1e6) for seconds in (*JITTER_S, AIRTIME_S)]
     nodes = len(network.neighbors)
-    received = _library().flood(nodes, network.starts, network.targets, floods, source, *times_us)
+    received = _load_library().flood(nodes, network.starts, network.targets, floods, source, *times_us)
     if received < 0:
         raise MemoryError(f"plain C has no memory for {floods} floods of {nodes} nodes")
     return received
 
 
-PLAIN_C = Contender("plain C", "a transmission", "jitter, airtime", plain(flood), 20_000_000, absent=absent)
+PLAIN_C = Contender(
+    "plain C", "a transmission", "jitter, airtime", without_preparation(flood), 20_000_000, absent=absent
+)

@@ -8,7 +8,7 @@ int. Its events are finer than the workbench's: about three per reception (put, 
 import random
 
 import simpy
-from contender import Contender, plain
+from contender import Contender, without_preparation
 from networks import AIRTIME_S, JITTER_S, Network
 
 
@@ -47,4 +47,6 @@ def flood(network: Network, floods: int, source: int = 0) -> int:
     return received - floods
 
 
-SIMPY = Contender("SimPy, processes", "a put, get, resume; 3 a transmission", "jitter, airtime", plain(flood), 100_000)
+SIMPY = Contender(
+    "SimPy, processes", "a put, get, resume; 3 a transmission", "jitter, airtime", without_preparation(flood), 100_000
+)

@@ -7,7 +7,7 @@ and a record. The workbench takes more time because of these parts.
 import random
 
 import simpy
-from contender import Contender, plain
+from contender import Contender, without_preparation
 from networks import AIRTIME_S, JITTER_S, Network
 
 
@@ -42,4 +42,6 @@ def flood(network: Network, floods: int, source: int = 0) -> int:
     return received
 
 
-CALLBACKS = Contender("SimPy, callbacks, bare", "a transmission", "jitter, airtime", plain(flood), 400_000)
+CALLBACKS = Contender(
+    "SimPy, callbacks, bare", "a transmission", "jitter, airtime", without_preparation(flood), 400_000
+)

@@ -12,7 +12,7 @@ import math
 import random
 
 import wsnsimpy.wsnsimpy as wsp
-from contender import Contender, plain
+from contender import Contender, without_preparation
 from networks import AIRTIME_S, JITTER_S, Network
 
 
@@ -62,4 +62,4 @@ def flood(network: Network, floods: int, source: int = 0) -> int:
     return simulator.received
 
 
-WSNSIMPY = Contender("wsnsimpy", "6 a reception", "jitter, airtime, distance", plain(flood), 40_000)
+WSNSIMPY = Contender("wsnsimpy", "6 a reception", "jitter, airtime, distance", without_preparation(flood), 40_000)

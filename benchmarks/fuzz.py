@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--socket", action="store_true", help="a node of DPS on UDP, on loopback")
     options = parser.parse_args()
     if options.socket:
-        print(asyncio.run(over_a_socket(options.frames, options.seed)))
+        print(asyncio.run(fuzz_socket(options.frames, options.seed)))
         return
     rows = []
     for name in options.protocol or PROTOCOLS:
@@ -61,7 +61,7 @@ def main() -> None:
     print(table(HEADER, rows))
 
 
-async def over_a_socket(frames: int, seed: int) -> str:
+async def fuzz_socket(frames: int, seed: int) -> str:
     """Send ``frames`` mutated datagrams to a DPS node on loopback; return a sentence on the node's state afterwards."""
     choose = random.Random(seed)
     failures: list[Any] = []

@@ -172,7 +172,7 @@ COUNTED = {"Documents": "documents", "Nodes": "nodes", "JSEventListeners": "list
 # Times
 
 
-def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -> list[float]:
+def measure_moves(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -> list[float]:
     """Measure moves of the slider for a protocol and a number of nodes, and return a row of the table."""
     setup = SETUP.replace("{protocol!r}", repr(protocol)).replace("{nodes}", str(nodes))
     notebook = jupyter.notebook(chromium, [setup, PARTS], f"{protocol}{nodes}.ipynb")
@@ -238,7 +238,7 @@ def table_of_times(chromium: Any, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter:
         for protocol in options.protocols:
             for nodes in map(int, options.sizes.split(",")):
-                *ms, size, rest, late = times(jupyter, chromium, protocol, nodes, options.rounds)
+                *ms, size, rest, late = measure_moves(jupyter, chromium, protocol, nodes, options.rounds)
                 cells = [f"{time_ms:,.0f}" for time_ms in ms] + [f"{size:.2f}", f"{rest:.2f}", f"{late:.0f}"]
                 print(f"| {protocol} | {nodes:,} | {' | '.join(cells)} |", flush=True)
 
@@ -246,7 +246,7 @@ def table_of_times(chromium: Any, options: argparse.Namespace) -> None:
 # Leaks
 
 
-def leaks(chromium: Any, rounds: int) -> None:
+def print_leaks(chromium: Any, rounds: int) -> None:
     """Print the numbers of objects after ten rounds and after all, to reveal leaks.
 
     Rounds are slider moves, and re-runs of cells with and without a lab.
@@ -279,12 +279,12 @@ def leaks(chromium: Any, rounds: int) -> None:
                 act(number)
                 if number in (9, rounds - 1):
                     hand.page.wait_for_timeout(1500)
-                    counts.append(left(notebook, Path(folder)))
+                    counts.append(count_objects(notebook, Path(folder)))
             for name in counts[0]:
                 print(f"| {action} | {name} | {counts[0][name]:,} | {counts[1][name]:,} |", flush=True)
 
 
-def left(notebook: Any, folder: Path) -> dict[str, float]:
+def count_objects(notebook: Any, folder: Path) -> dict[str, float]:
     """Return {kind of object: number of objects} in the kernel and in the browser, after a garbage collection."""
     (folder / "request").touch()
     while not (folder / "counts").exists():
@@ -304,7 +304,7 @@ def left(notebook: Any, folder: Path) -> dict[str, float]:
 # Screenshots
 
 
-def pictures(chromium: Any, folder: Path, protocols: list[str], widths: list[int]) -> Iterator[Path]:
+def take_pictures(chromium: Any, folder: Path, protocols: list[str], widths: list[int]) -> Iterator[Path]:
     """Take screenshots of the lab in JupyterLab and Voilà, and yield the file of each."""
     with tempfile.TemporaryDirectory() as notebooks, Jupyter("lab", notebooks) as jupyter:
         notebook = jupyter.notebook(chromium, ["import workbench as wb", "wb.lab()"], size=(1366, HEIGHT))
@@ -316,18 +316,18 @@ def pictures(chromium: Any, folder: Path, protocols: list[str], widths: list[int
         for theme in THEMES:
             command = "(theme) => jupyterapp.commands.execute('apputils:change-theme', { theme })"
             notebook.page.evaluate(command, f"JupyterLab {theme.capitalize()}")
-            yield from _pictures_of(hand, folder, protocols, widths, f"lab-{theme}")
+            yield from _take_pictures(hand, folder, protocols, widths, f"lab-{theme}")
         print("JupyterLab's console:", notebook.complaints, hand.errors, flush=True)
     with tempfile.TemporaryDirectory() as notebooks, App(notebooks) as app:
         for theme in THEMES:
             hand = Hand(app.opened(chromium, (1366, HEIGHT), theme))
             hand.sees_run("")
-            yield from _pictures_of(hand, folder, protocols, widths, f"voila-{theme}")
+            yield from _take_pictures(hand, folder, protocols, widths, f"voila-{theme}")
             print("Voilà's console:", {message.partition("\n")[0] for message in hand.errors}, flush=True)
             hand.page.close()
 
 
-def _pictures_of(hand: Hand, folder: Path, protocols: list[str], widths: list[int], name: str) -> Iterator[Path]:
+def _take_pictures(hand: Hand, folder: Path, protocols: list[str], widths: list[int], name: str) -> Iterator[Path]:
     for protocol in protocols:
         hand.page.set_viewport_size({"width": FORMS_FIT, "height": HEIGHT})
         hand.tab("Protocol")
@@ -352,7 +352,7 @@ def _pictures_of(hand: Hand, folder: Path, protocols: list[str], widths: list[in
 def contact_sheets(chromium: Any, folder: Path, protocols: list[str], widths: list[int]) -> None:
     """Write one sheet of screenshots for each width."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = list(pictures(chromium, folder, protocols, widths))
+    files = list(take_pictures(chromium, folder, protocols, widths))
     for width in widths:
         some = [file for file in files if f"-{width}" in file.stem]
         sheet(some, min(len(some), 8), folder / f"sheet-{width}.png")
@@ -377,7 +377,7 @@ def main() -> None:
             options.rounds = options.rounds or 12
             table_of_times(chromium, options)
         elif options.command == "leaks":
-            leaks(chromium, options.rounds or 100)
+            print_leaks(chromium, options.rounds or 100)
         else:
             widths = [int(width) for width in options.widths.split(",")]
             contact_sheets(chromium, options.folder, options.protocols, widths)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import diffusion_ns2
 import ns3
-from native import Absent, need, output
+from native import Absent, require_command, run_command
 
 import workbench
 
@@ -36,8 +36,8 @@ def _libraries() -> list[str]:
 
 
 def _gcc() -> str:
-    need("gcc", "gcc")
-    return output("gcc", "-dumpfullversion").strip()
+    require_command("gcc", "gcc")
+    return run_command("gcc", "-dumpfullversion").strip()
 
 
 def _programs() -> list[str]:

@@ -16,7 +16,7 @@ HEADER = ["network", "sinks", "sources", "engine", "runs", "receptions", "recept
 NS2_HEADER = ["contender", "runs", "receptions", "delivered", "ms", "ours / it"]
 
 
-def _engines(scenario: Scenario) -> tuple[tuple[str, ...], list[str]]:
+def _find_engines(scenario: Scenario) -> tuple[tuple[str, ...], list[str]]:
     """Return (engines that play a scenario, a line with the reason for each engine that does not).
 
     This also loads the fast engine's compiled code.
@@ -28,7 +28,7 @@ def _engines(scenario: Scenario) -> tuple[tuple[str, ...], list[str]]:
 def measure_engines(network: Network, sinks: int, sources: int, repetitions: int) -> tuple[list[list[str]], list[str]]:
     """Measure diffusion on each engine; return (table rows of the engines, a line for each engine that is skipped)."""
     scenario = diffusion_workbench.scenario(network, sinks, sources)
-    engines, skipped = _engines(scenario)
+    engines, skipped = _find_engines(scenario)
     jobs = {engine: partial(receptions, scenario, engine=engine) for engine in engines}
     results = interleaved(jobs, repetitions)
     ours_s = next(iter(results.values())).seconds
@@ -48,7 +48,7 @@ def measure_ns2(network: Network, repetitions: int) -> tuple[list[list[str]], li
     """
     pair = 0, len(network.neighbors) - 1
     scenario = diffusion_workbench.one_pair(network, *pair)
-    engines, skipped = _engines(scenario)
+    engines, skipped = _find_engines(scenario)
     jobs = {f"workbench, {engine}": partial(receptions, scenario, engine=engine) for engine in engines}
     delivered = int(scenario.run(engine="reference", record="metrics").metrics["delivered"])
     deliveries = dict.fromkeys(jobs, delivered)
@@ -57,7 +57,7 @@ def measure_ns2(network: Network, repetitions: int) -> tuple[list[list[str]], li
     else:
         for name, with_nodes in (("ns-2, events alone", False), ("ns-2, with making the nodes", True)):
             jobs[name] = partial(diffusion_ns2.diffuse, network, *pair, with_nodes)
-            deliveries[name] = diffusion_ns2.counted(network, *pair).delivered
+            deliveries[name] = diffusion_ns2.count_events(network, *pair).delivered
     results = interleaved(jobs, repetitions)
     ours_s = next(iter(results.values())).seconds
     rows = []

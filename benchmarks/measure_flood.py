@@ -20,7 +20,7 @@ PEERS = (
 CSMA_PEERS = (("flood_ns3_lrwpan", "NS3_LRWPAN"),)
 
 
-def _present(ours: Sequence[Contender], peers: Sequence[tuple[str, str]]) -> tuple[list[Contender], list[str]]:
+def _find_available(ours: Sequence[Contender], peers: Sequence[tuple[str, str]]) -> tuple[list[Contender], list[str]]:
     """Return (the contenders that can run here, a line with the reason for each that cannot).
 
     ``peers`` are (module, name of the contender in it) of other simulators.
@@ -36,14 +36,14 @@ def _present(ours: Sequence[Contender], peers: Sequence[tuple[str, str]]) -> tup
     return [contender for contender in contenders if not reasons[contender.name]], lines
 
 
-def ideal() -> tuple[list[Contender], list[str]]:
+def ideal_contenders() -> tuple[list[Contender], list[str]]:
     """Return the contenders of the flood on an ideal channel, and a line for each that is skipped."""
-    return _present((FAST, FAST_TRACE, REFERENCE, REFERENCE_TRACE), PEERS)
+    return _find_available((FAST, FAST_TRACE, REFERENCE, REFERENCE_TRACE), PEERS)
 
 
-def csma() -> tuple[list[Contender], list[str]]:
+def csma_contenders() -> tuple[list[Contender], list[str]]:
     """Return the contenders of the flood with CSMA/CA and collisions, and a line for each that is skipped."""
-    return _present((CSMA_FAST, CSMA_REFERENCE), CSMA_PEERS)
+    return _find_available((CSMA_FAST, CSMA_REFERENCE), CSMA_PEERS)
 
 
 def measure(
@@ -73,7 +73,7 @@ def _rate(result) -> float:
     return result.receptions / max(result.seconds, 1e-9)
 
 
-def granularity(contenders: Sequence[Contender]) -> str:
+def granularity_table(contenders: Sequence[Contender]) -> str:
     """Return a table with what each contender counts as one event, and which parts of a radio it models."""
     rows = [[contender.name, contender.event, contender.models] for contender in contenders]
     return table(["contender", "one event is", "modelled"], rows)

@@ -54,13 +54,13 @@ SCENARIOS: dict[str, Callable] = {
 }
 
 
-def network(nodes: int):
+def make_network(nodes: int):
     """Return a random disc graph of ``nodes`` nodes with the density of 1,500 nodes on 500 m x 200 m."""
     scale = (nodes / 1_500) ** 0.5
     return wb.topology.disc(nodes, 500 * scale, 200 * scale, radius_m=20, seed=1)
 
 
-def measured(scenario: wb.Scenario, record: str) -> tuple[int, float, float]:
+def measure_metrics(scenario: wb.Scenario, record: str) -> tuple[int, float, float]:
     """Return (rows of the trace, rows per second converted to a table, seconds of `run.metrics`) for a scenario.
 
     ``record`` is what the run records: "trace" or "metrics".
@@ -81,13 +81,13 @@ def measured(scenario: wb.Scenario, record: str) -> tuple[int, float, float]:
 def report(quick: bool, protocols: tuple[str, ...] = tuple(SCENARIOS)) -> Iterator[str]:
     """Yield the report on metrics in pieces of Markdown, each as soon as it is measured; ``quick``: fewer networks."""
     yield NOTES
-    graphs = [network(nodes) for nodes in (QUICK_SIZES if quick else SIZES)]
+    graphs = [make_network(nodes) for nodes in (QUICK_SIZES if quick else SIZES)]
     rows = []
     for name in protocols:
         for graph in graphs:
             scenario = SCENARIOS[name](graph)
-            number, rate, seconds = measured(scenario, "trace")
-            stored, _, seconds_without = measured(scenario, "metrics")
+            number, rate, seconds = measure_metrics(scenario, "trace")
+            stored, _, seconds_without = measure_metrics(scenario, "metrics")
             cells = (
                 f"{number:,}",
                 f"{rate / 1e6:.1f}",
@@ -98,10 +98,10 @@ def report(quick: bool, protocols: tuple[str, ...] = tuple(SCENARIOS)) -> Iterat
             rows.append([name, f"{len(graph):,}", *cells])
     yield table(HEADER, rows) + "\n"
     yield "The accounts of all expected readings, 400 nodes in a grid whose links lose a fifth of the frames.\n"
-    yield table(ACCOUNTS_HEADER, [accounted(name) for name in protocols]) + "\n"
+    yield table(ACCOUNTS_HEADER, [measure_accounts(name) for name in protocols]) + "\n"
 
 
-def accounted(name: str) -> list[str]:
+def measure_accounts(name: str) -> list[str]:
     """Return the table row of a protocol: the time to explain each reading's fate, compared with the run itself."""
     graph = wb.topology.grid(20, 20)
     ideal = SCENARIOS[name](graph)

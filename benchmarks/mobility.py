@@ -55,11 +55,11 @@ def measure(scenario: wb.Scenario, rounds: int) -> list[str]:
     moving = scenario.replace(workload=[*scenario.workload, wb.move("all", wb.mobility.RandomWaypoint())])
     columns: dict[str, list[float]] = {"still": [], "preparation": [], "run": []}
     for number in range(rounds + 1):  # The first round loads the machine code, and is not counted.
-        still_s, still = _time(lambda: scenario.run("fast", "metrics", progress=None))
+        still_s, still = _time_job(lambda: scenario.run("fast", "metrics", progress=None))
         arcs._link_changes.cache_clear()
         arcs._tracks.cache_clear()
-        preparation_s, changes = _time(lambda: arcs.link_changes(moving))
-        run_s, moved = _time(lambda: moving.run("fast", "metrics", progress=None))
+        preparation_s, changes = _time_job(lambda: arcs.link_changes(moving))
+        run_s, moved = _time_job(lambda: moving.run("fast", "metrics", progress=None))
         if number:
             for name, seconds in zip(columns, (still_s, preparation_s, run_s), strict=True):
                 columns[name].append(seconds)
@@ -67,17 +67,17 @@ def measure(scenario: wb.Scenario, rounds: int) -> list[str]:
     neighbors = len(scenario.topology.edges) / len(scenario.topology)
     ratio = (preparation_s + run_s) / still_s
     cells = [f"{value:.2f}" for value in (still_s, preparation_s, run_s, ratio)]
-    more = _receptions(moved) / _receptions(still)
+    more = _count_receptions(moved) / _count_receptions(still)
     return [f"{neighbors:.1f}", f"{len(changes.rows):,}", *cells, f"{ratio / more:.2f}"]
 
 
-def _time(job: Callable[[], Any]) -> tuple[float, Any]:
+def _time_job(job: Callable[[], Any]) -> tuple[float, Any]:
     start_s = time.process_time()
     result = job()
     return time.process_time() - start_s, result
 
 
-def _receptions(run: Run) -> int:
+def _count_receptions(run: Run) -> int:
     counts, _ = run._recorder.tally()
     return sum(count for (event, _, _), count in counts.items() if event == "received")
 

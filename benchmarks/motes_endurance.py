@@ -46,13 +46,13 @@ def main() -> None:
         print(f"{arguments.motes} motes started in {time.perf_counter() - began_s:.1f} s", flush=True)
         run = scenario.run(on=virtual)
         print(f"the run goes on after {time.perf_counter() - began_s:.1f} s", flush=True)
-        samples = watch(run, virtual, arguments.every)
+        samples = watch_sizes(run, virtual, arguments.every)
         run.wait()
     for note in run.notes:
         print("note:", note)
     metrics = run.metrics
     print(f"\ndelivery ratio {metrics['delivery_ratio']:.3f}, {metrics['transmissions']:.0f} transmissions")
-    conclude(samples)
+    print_growth(samples)
 
 
 def read_arguments() -> argparse.Namespace:
@@ -77,7 +77,7 @@ def make_scenario(count: int, duration_s: float) -> wb.Scenario:
     return wb.Scenario(graph, wb.Diffusion(), workload, duration_s=duration_s)
 
 
-def watch(run: LiveRun, virtual: motes.VirtualMotes, every_s: float) -> list[Sizes]:
+def watch_sizes(run: LiveRun, virtual: motes.VirtualMotes, every_s: float) -> list[Sizes]:
     """Measure the sizes regularly until the run ends, and print a line each time."""
     print("\n time/s     rows  host/MB  motes/MB  heap min/B    mean     max", flush=True)
     samples = []
@@ -85,7 +85,7 @@ def watch(run: LiveRun, virtual: motes.VirtualMotes, every_s: float) -> list[Siz
     while run.is_running:
         if run.now_s >= next_s:
             samples.append(measure(run, virtual))
-            show(samples[-1])
+            print_sizes(samples[-1])
             next_s += every_s
         run.wait(0.5)
     return samples
@@ -105,7 +105,7 @@ def rss_B() -> int:
     return int(listing.stdout) * 1024
 
 
-def show(sizes: Sizes) -> None:
+def print_sizes(sizes: Sizes) -> None:
     """Print one line of the table."""
     print(
         f"{sizes.time_s:7.0f} {sizes.rows:8d} {sizes.host_B / 2**20:8.1f} {sizes.node_B / 2**20:9.1f} "
@@ -114,7 +114,7 @@ def show(sizes: Sizes) -> None:
     )
 
 
-def conclude(samples: list[Sizes]) -> None:
+def print_growth(samples: list[Sizes]) -> None:
     """Print for each size whether it grew during the second half of the samples."""
     half = samples[len(samples) // 2 :]
     if len(half) < 3:

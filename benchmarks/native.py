@@ -21,20 +21,20 @@ class Absent(Exception):
 
 
 @lru_cache
-def scratch() -> Path:
+def scratch_folder() -> Path:
     """Return the temporary folder of built files; the first call creates it."""
     folder = Path(tempfile.mkdtemp(prefix="workbench-benchmarks-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def need(command: str, package: str) -> None:
+def require_command(command: str, package: str) -> None:
     """Raise Absent, with the name of Debian's ``package``, unless the command is installed."""
     if shutil.which(command) is None:
         raise Absent(f"{command} is missing; Debian has it in {package}")
 
 
-def output(*command: object, seconds: float = LONGEST_S) -> str:
+def run_command(*command: object, seconds: float = LONGEST_S) -> str:
     """Run a command and return its output. Raises Absent, with the command's message, if it fails or takes too long."""
     words = [str(word) for word in command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
@@ -46,25 +46,27 @@ def output(*command: object, seconds: float = LONGEST_S) -> str:
 
 
 @lru_cache
-def built(source: str, compiler: str = "gcc", flags: tuple[str, ...] = (), libraries: tuple[str, ...] = ()) -> Path:
+def compile_source(
+    source: str, compiler: str = "gcc", flags: tuple[str, ...] = (), libraries: tuple[str, ...] = ()
+) -> Path:
     """Compile the file ``source`` with -O2 to a program or shared object, and return its path.
 
     Raises Absent on failure.
     """
-    need(compiler, compiler)
-    target = scratch() / source.replace(".", "_")
-    output(compiler, "-O2", *flags, "-o", target, HERE / source, *libraries)
+    require_command(compiler, compiler)
+    target = scratch_folder() / source.replace(".", "_")
+    run_command(compiler, "-O2", *flags, "-o", target, HERE / source, *libraries)
     return target
 
 
 @lru_cache
-def network_file(network: Network) -> Path:
+def write_network(network: Network) -> Path:
     """Write a network as text: "nodes range_m", then for each node "x y degree neighbor neighbor ...", in metres."""
     lines = [f"{len(network.neighbors)} {network.range_m!r}"]
     for node, neighbors in enumerate(network.neighbors):
         x, y = network.graph.nodes[node]["pos"]
         lines.append(" ".join(map(str, (float(x), float(y), len(neighbors), *neighbors))))
-    handle, name = tempfile.mkstemp(dir=scratch(), suffix=".txt", text=True)
+    handle, name = tempfile.mkstemp(dir=scratch_folder(), suffix=".txt", text=True)
     with open(handle, "w") as file:
         file.write("\n".join(lines) + "\n")
     return Path(name)

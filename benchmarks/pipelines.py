@@ -42,7 +42,7 @@ def flood(seconds: float = 50.0) -> wb.Scenario:
 # The rows
 
 
-def make(folder: Path, rows: int, base: pa.Table) -> int:
+def write_traces(folder: Path, rows: int, base: pa.Table) -> int:
     """Write ``rows`` rows of runs into Parquet files, as a sweep does; return the number of runs.
 
     Each run has the rows of ``base``, a trace of `RUN_ROWS` rows, with renumbered nodes.
@@ -69,7 +69,7 @@ def _renumbered(base: pa.Table, seed: int) -> Iterator[pa.RecordBatch]:
 # The query, in a separate process
 
 
-def ask(engine: str, folder: str) -> None:
+def run_query(engine: str, folder: str) -> None:
     """Run the query on the traces in ``folder`` with an engine, "spark" or "duckdb".
 
     Print times, memory and a checksum as JSON.
@@ -96,7 +96,7 @@ def ask(engine: str, folder: str) -> None:
 # Parts
 
 
-def traces(folder: Path, is_quick: bool) -> str:
+def query_traces(folder: Path, is_quick: bool) -> str:
     """Query traces with DuckDB and Spark, over a tenth of the rows and over all; return the table.
 
     The answers are checked. ``is_quick``: use a tenth of the rows in both cases.
@@ -109,12 +109,12 @@ def traces(folder: Path, is_quick: bool) -> str:
         begin = time.perf_counter()
         if not row_folder.exists():
             row_folder.mkdir(parents=True)
-            make(row_folder, rows, base)
+            write_traces(row_folder, rows, base)
         made_s = time.perf_counter() - begin
         disk_MB = sum(path.stat().st_size for path in row_folder.glob("*")) / 1e6
         print(f"{rows:,} rows made in {made_s:.0f} s, {disk_MB:.0f} MB", flush=True)
         for engine in ("duckdb", "spark"):
-            numbers = _query(engine, row_folder)
+            numbers = _query_in_process(engine, row_folder)
             runs = rows // len(base)
             if (numbers["runs"], round(numbers["sent"])) != (runs, runs * sent):
                 counted = f"{numbers['sent']:.0f} frames in {numbers['runs']} runs"
@@ -127,7 +127,7 @@ def traces(folder: Path, is_quick: bool) -> str:
     return table(["rows", "engine", "s", "million rows/s", "peak MB", "growth"], lines)
 
 
-def _query(engine: str, folder: Path) -> dict[str, float]:
+def _query_in_process(engine: str, folder: Path) -> dict[str, float]:
     command = [sys.executable, __file__, "--ask", engine, str(folder)]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode:
@@ -135,7 +135,7 @@ def _query(engine: str, folder: Path) -> dict[str, float]:
     return json.loads(process.stdout.splitlines()[-1])
 
 
-def keep(folder: Path, is_quick: bool) -> str:
+def measure_keeping(folder: Path, is_quick: bool) -> str:
     """Run a sweep in this process on the reference engine, without and with storing traces.
 
     Return a table of the times, rows and sizes.
@@ -164,13 +164,13 @@ def main() -> None:
     parser.add_argument("--ask", nargs=2, metavar=("ENGINE", "FOLDER"), help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.ask:
-        ask(*chosen.ask)
+        run_query(*chosen.ask)
         return
     with tempfile.TemporaryDirectory() as scratch:
         folder = chosen.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         for part in chosen.parts or PARTS:
-            print(f"\n{part}\n{ {'traces': traces, 'keep': keep}[part](folder, chosen.quick) }")
+            print(f"\n{part}\n{ {'traces': query_traces, 'keep': measure_keeping}[part](folder, chosen.quick) }")
 
 
 if __name__ == "__main__":

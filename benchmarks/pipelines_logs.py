@@ -73,7 +73,7 @@ spark.stop()
 }
 
 
-def block(first: int, count: int, cut: bool) -> bytes:
+def make_lines(first: int, count: int, cut: bool) -> bytes:
     """Return ``count`` lines of the log, beginning with line ``first``; ``cut``: truncate one line in a hundred."""
     lines = []
     for i in range(first, first + count):
@@ -87,14 +87,14 @@ def block(first: int, count: int, cut: bool) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def make(path: Path, lines: int, cut: bool) -> None:
+def write_log(path: Path, lines: int, cut: bool) -> None:
     """Write a log of ``lines`` lines, unless the file exists; ``cut``: truncate one line in a hundred."""
     if path.exists():
         return
     unfinished = path.with_suffix(".begun")
     with open(unfinished, "wb") as file:
         for first in range(0, lines, BLOCK):
-            file.write(block(first, min(BLOCK, lines - first), cut))
+            file.write(make_lines(first, min(BLOCK, lines - first), cut))
     unfinished.rename(path)
 
 
@@ -161,7 +161,7 @@ def main() -> None:
         for name in options.contenders or CONTENDERS:
             count = min(lines, PER_LINE) if name == "per-line" else lines
             path = folder / f"{'whole' if name == 'pandas' else 'cut'}-{count}.txt"
-            make(path, count, cut=name != "pandas")
+            write_log(path, count, cut=name != "pandas")
             if name == "ranges":
                 steps = measure_ranges(path)
                 continue

@@ -9,7 +9,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-def by_function(job: Callable[[], object], top: int = 12) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+def profile_job(job: Callable[[], object], top: int = 12) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
     """Profile a job; return (shares of modules, shares of functions) of its time, each [(name, share)], largest first.
 
     There are at most ``top`` functions. Time in called functions does not count for their caller.
@@ -19,7 +19,7 @@ def by_function(job: Callable[[], object], top: int = 12) -> tuple[list[tuple[st
     functions: Counter = Counter()
     modules: Counter = Counter()
     for (path, _, name), (_, _, own, _, _) in pstats.Stats(profile).stats.items():
-        module = _module(path)
+        module = _find_module(path)
         modules[module] += own
         functions[f"{module} {name}"] += own
     total = sum(modules.values())
@@ -29,7 +29,7 @@ def by_function(job: Callable[[], object], top: int = 12) -> tuple[list[tuple[st
     )
 
 
-def _module(path: str) -> str:
+def _find_module(path: str) -> str:
     if path == "~":
         return "built-in"
     if path.startswith("<"):

@@ -28,9 +28,9 @@ import flood_workbench
 import metrics
 from machine import machine
 from measure_diffusion import engines_table, measure_engines, measure_ns2, ns2_table
-from measure_flood import HEADER, csma, granularity, ideal, measure
+from measure_flood import HEADER, csma_contenders, granularity_table, ideal_contenders, measure
 from networks import Network, networks, small_disc
-from profiles import by_function
+from profiles import profile_job
 from tables import table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -47,22 +47,22 @@ def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
     yield f"# Benchmarks\n\n{machine()}\n\n{NOTES.format(runs=runs)}"
     if "flood" in parts:
         yield "## Flood, ideal channel\n"
-        yield from _floods(networks(), *ideal(), runs, quick, all_hear=True)
+        yield from _report_floods(networks(), *ideal_contenders(), runs, quick, all_hear=True)
         yield FLOOD_NOTES
     if "million" in parts:
         yield "## Flood of 1,000,000 nodes, ideal channel, compiled, metrics alone\n"
         yield from flood_million.report()
     if "csma" in parts:
         yield "## Flood, CSMA/CA and collisions\n"
-        yield from _floods(networks()[:3], *csma(), runs, quick, all_hear=False)
+        yield from _report_floods(networks()[:3], *csma_contenders(), runs, quick, all_hear=False)
         yield CSMA_NOTES
     if "diffusion" in parts:
         yield "## TinyDiffusion, 100 s, ideal channel, a reading every 5 s\n"
-        yield from _diffusions(runs, quick)
+        yield from _report_diffusions(runs, quick)
     if "ns2" in parts:
         yield "## Directed diffusion beside ns-2: 250 nodes, 1 sink, 1 source, 100 s, a reading every 5 s\n"
         rows, skipped = measure_ns2(small_disc(), runs)
-        yield _lines(skipped) + ns2_table(rows) + "\n"
+        yield _join_skipped(skipped) + ns2_table(rows) + "\n"
         yield NS2_NOTES
     if "coding" in parts:
         yield "## Network coding in GF(2^8)\n"
@@ -77,20 +77,22 @@ def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
         yield from metrics.report(quick)
     if "profile" in parts:
         for network in networks()[:2]:
-            yield _profile(network)
+            yield _report_profile(network)
 
 
-def _floods(measured: Iterable[Network], contenders, skipped, runs: int, quick: bool, all_hear: bool) -> Iterator[str]:
-    yield granularity(contenders) + "\n"
+def _report_floods(
+    measured: Iterable[Network], contenders, skipped, runs: int, quick: bool, all_hear: bool
+) -> Iterator[str]:
+    yield granularity_table(contenders) + "\n"
     if skipped:
-        yield _lines(skipped).removesuffix("\n")
+        yield _join_skipped(skipped).removesuffix("\n")
     for network in measured:
         degree = network.arcs / len(network.neighbors)
         yield f"### {network.name}: {len(network.neighbors):,} nodes with {degree:.1f} neighbors, {network.hops} hops\n"
         yield table(HEADER, measure(network, contenders, runs, quick, all_hear)) + "\n"
 
 
-def _diffusions(runs: int, quick: bool) -> Iterator[str]:
+def _report_diffusions(runs: int, quick: bool) -> Iterator[str]:
     grid, disc, large, _ = networks()
     scenarios = [(grid, 1, 10), (disc, 1, 10), (large, 1, 10)] + ([] if quick else [(disc, 10, 100)])
     rows, lines = [], []
@@ -98,16 +100,16 @@ def _diffusions(runs: int, quick: bool) -> Iterator[str]:
         engine_rows, skipped = measure_engines(network, sinks, sources, runs)
         rows += engine_rows
         lines += [line for line in skipped if line not in lines]
-    yield _lines(lines) + engines_table(rows) + "\n"
+    yield _join_skipped(lines) + engines_table(rows) + "\n"
 
 
-def _lines(skipped: list[str]) -> str:
+def _join_skipped(skipped: list[str]) -> str:
     return "".join(f"{line}.\n" for line in skipped) + ("\n" if skipped else "")
 
 
-def _profile(network: Network) -> str:
+def _report_profile(network: Network) -> str:
     scenario = flood_workbench.scenario(network, flood_workbench.REFERENCE.floods(network))
-    modules, functions = by_function(lambda: flood_workbench.receptions(scenario))
+    modules, functions = profile_job(lambda: flood_workbench.receptions(scenario))
     return (
         f"## Where the time of the reference engine's flood goes: {network.name}, metrics alone\n\n"
         "cProfile's own time, which makes calls look dearer than they are.\n\n"

@@ -82,15 +82,15 @@ def draw(
     stop_s = start_s + choose.uniform(*outage_s)
     workload += [
         wb.outage(node, start_s=start_s, stop_s=stop_s)
-        for node in _failing(choose, outage, graph, roots, sinks, sources)
+        for node in _choose_failing(choose, outage, graph, roots, sinks, sources)
     ]
     scenario = wb.Scenario(
-        graph, protocol_of(choose, protocol, roots), workload, _radio(choose, kind), duration_s=duration_s, seed=seed
+        graph, make_protocol(choose, protocol, roots), workload, _radio(choose, kind), duration_s=duration_s, seed=seed
     )
     return Case(seed, protocol, kind, length, outage, scenario)
 
 
-def protocol_of(choose: random.Random, name: str, roots: tuple[int, ...]) -> Any:
+def make_protocol(choose: random.Random, name: str, roots: tuple[int, ...]) -> Any:
     """Return a protocol object by its name; ``roots`` are its roots, if it has overlay trees."""
     if name == "TinyMQ":
         return wb.TinyMQ(roots=roots, publish=choose.choice(("all", "own")))
@@ -113,8 +113,8 @@ def _radio(choose: random.Random, kind: str) -> wb.Radio:
 
 def _graph(choose: random.Random, kind: str, most_nodes: int) -> nx.DiGraph:
     if kind == "measured":
-        return _measured(choose, most_nodes)
-    graph = _two_way(choose, choose.randint(SMALLEST, most_nodes)).to_directed()
+        return _draw_testbed(choose, most_nodes)
+    graph = _draw_tree(choose, choose.randint(SMALLEST, most_nodes)).to_directed()
     for arc in graph.edges:
         graph.edges[arc]["pdr"] = 1.0 if kind in ("ideal", "one-way") else choose.uniform(0.55, 1.0)
     if kind == "asymmetric":
@@ -131,7 +131,7 @@ def _graph(choose: random.Random, kind: str, most_nodes: int) -> nx.DiGraph:
     return graph
 
 
-def _two_way(choose: random.Random, count: int) -> nx.Graph:
+def _draw_tree(choose: random.Random, count: int) -> nx.Graph:
     """Return a random tree of ``count`` nodes with some additional links; its form is between a line and a bush."""
     graph = nx.Graph()
     graph.add_nodes_from(range(count))
@@ -144,7 +144,7 @@ def _two_way(choose: random.Random, count: int) -> nx.Graph:
     return graph
 
 
-def _measured(choose: random.Random, most_nodes: int) -> nx.DiGraph:
+def _draw_testbed(choose: random.Random, most_nodes: int) -> nx.DiGraph:
     """Return some nodes of a measured testbed, connected, with all measured links between them."""
     available = [name for name in TESTBEDS if _is_available(name)]
     if not available:
@@ -183,7 +183,7 @@ def two_way_links(graph: nx.DiGraph, least: float = 0.0) -> nx.Graph:
 # Outages
 
 
-def _failing(
+def _choose_failing(
     choose: random.Random, outage: str, graph: nx.DiGraph, roots: tuple[int, ...], sinks: list[int], sources: list[int]
 ) -> list[int]:
     """Return the nodes that fail together in an outage of this kind: "sink", "root", "leaf", "relay" or "partition"."""
@@ -195,9 +195,9 @@ def _failing(
     idle = [node for node in sorted(graph) if node not in (*roots, *sinks, *sources)]
     cutting = set(nx.articulation_points(links))
     if outage == "leaf":
-        return _one_of(choose, [node for node in idle if node not in cutting])
+        return _choose_one(choose, [node for node in idle if node not in cutting])
     if outage == "relay":
-        return _one_of(choose, [node for node in idle if node in cutting] or idle)
+        return _choose_one(choose, [node for node in idle if node in cutting] or idle)
     if outage == "partition":
         hops = nx.single_source_shortest_path_length(links, sinks[0])
         ring = max(1, max(hops.values()) // 2)
@@ -205,5 +205,5 @@ def _failing(
     return []
 
 
-def _one_of(choose: random.Random, nodes: list[int]) -> list[int]:
+def _choose_one(choose: random.Random, nodes: list[int]) -> list[int]:
     return [choose.choice(nodes)] if nodes else []

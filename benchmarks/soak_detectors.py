@@ -91,10 +91,10 @@ def judge(case: Case, run: Any) -> Verdict:
         *(int(np.count_nonzero(fate == kind)) for kind in ("apart", "unsettled", "excused", "missed")),
         int(metrics["wrong_deliveries"]),
         0 if _may_repeat(case) else int(metrics["duplicate_deliveries"]),
-        _circling(case, rows),
-        *_after_the_end(case, rows),
-        *_parts(case, rows),
-        _first_s(rows, readings),
+        _count_circling(case, rows),
+        *_count_late_frames(case, rows),
+        *_measure_parts(case, rows),
+        _measure_recovery_s(rows, readings),
     )
 
 
@@ -116,10 +116,10 @@ def _classify_missing(case: Case, rows: Columns, readings: Expected) -> np.ndarr
 
     The module's docstring defines the kinds.
     """
-    changed_us = np.sort(_changes_us(case, rows))
-    given_up = _given_up(case.protocol, rows)
+    changed_us = np.sort(_find_changes_us(case, rows))
+    given_up = _find_given_up(case.protocol, rows)
     is_linked = _Linked(case, rows)
-    is_stored = _Stored(rows) if case.protocol == "Diffusion" and not case.is_ideal else _always
+    is_stored = _Stored(rows) if case.protocol == "Diffusion" and not case.is_ideal else _is_always_reached
     lasts_us = LASTS_S_OF.get(case.protocol, LASTS_S) * SECOND
     fates = []
     missing, subscribed, published = readings.missing, readings.subscriptions, readings.publications
@@ -138,14 +138,14 @@ def _classify_missing(case: Case, rows: Columns, readings: Expected) -> np.ndarr
             fates.append("apart")
         elif first < last or subscribed_us > since_us or not is_stored(*moment, is_linked.reached(*moment)):
             fates.append("unsettled")
-        elif not case.is_ideal and given_up.intersection(_messages(rows, publisher, number)):
+        elif not case.is_ideal and given_up.intersection(_find_messages(rows, publisher, number)):
             fates.append("excused")
         else:
             fates.append("missed")
     return np.array(fates, dtype=object)
 
 
-def _changes_us(case: Case, rows: Columns) -> np.ndarray:
+def _find_changes_us(case: Case, rows: Columns) -> np.ndarray:
     times = [rows.columns(event, "time_us")[0] for event in ("failed", "recovered", "unsubscribed")]
     for event, details in CHANGES.get(case.protocol, {}).items() if not case.is_ideal else ():
         time_us, detail = rows.columns(event, "time_us", "detail")
@@ -199,18 +199,18 @@ class _Stored:
         return nodes - {sink} <= set(self._node[holds].tolist())
 
 
-def _always(sink: int, time_us: int, nodes: set[int]) -> bool:
+def _is_always_reached(sink: int, time_us: int, nodes: set[int]) -> bool:
     return True
 
 
-def _messages(rows: Columns, publisher: int, number: int) -> Iterable[tuple[int, int]]:
+def _find_messages(rows: Columns, publisher: int, number: int) -> Iterable[tuple[int, int]]:
     """Return [(origin, sequence), ...] of the messages that carry reading ``number`` of a publisher."""
     node, value, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
     carries = (node == publisher) & (value == number)
     return list(zip(origin[carries].tolist(), sequence[carries].tolist(), strict=True))
 
 
-def _given_up(protocol: str, rows: Columns) -> set[tuple[int, int]]:
+def _find_given_up(protocol: str, rows: Columns) -> set[tuple[int, int]]:
     """Return {(origin, sequence)} of messages of which a frame never reached its destination."""
     names = "message", "origin", "sequence", "node", "peer"
     lost = tuple(rows.columns("lost", *names))
@@ -226,7 +226,7 @@ def _given_up(protocol: str, rows: Columns) -> set[tuple[int, int]]:
 # Circling messages
 
 
-def _circling(case: Case, rows: Columns) -> int:
+def _count_circling(case: Case, rows: Columns) -> int:
     """Return the number of messages that circle.
 
     A message circles if it is sent over an arc more often than its copies and repetitions explain, or if a node drops
@@ -241,7 +241,7 @@ def _circling(case: Case, rows: Columns) -> int:
     often = set()
     if len(table):
         arcs, counts = np.unique(table, axis=0, return_counts=True)
-        often = {tuple(arc[:3].tolist()) for arc in arcs[counts > _most_over_an_arc(case)]}
+        often = {tuple(arc[:3].tolist()) for arc in arcs[counts > _count_allowed_copies(case)]}
     message, origin, sequence, detail = rows.columns("dropped", "message", "origin", "sequence", "detail")
     old = [code for code, text in enumerate(rows.words["detail"]) if text in TOO_LONG]
     is_old = np.isin(detail, old)
@@ -255,7 +255,7 @@ def _carriers(rows: Columns) -> set[str]:
     return {rows.words["message"][code] for code in np.unique(message).tolist()} | {"notification", "coded"}
 
 
-def _most_over_an_arc(case: Case) -> int:
+def _count_allowed_copies(case: Case) -> int:
     """Return how often a message may be sent over an arc without being judged as circling.
 
     Trees and sinks may need copies of their own. The result is the number of copies, times the tries of a frame if
@@ -275,7 +275,7 @@ def _most_over_an_arc(case: Case) -> int:
 # After the last publication
 
 
-def _after_the_end(case: Case, rows: Columns) -> tuple[int, int]:
+def _count_late_frames(case: Case, rows: Columns) -> tuple[int, int]:
     """Return (number of frames that carry publications too late, 1 if the network does not come to rest, else 0).
 
     A network does not come to rest if in the last minute far more frames are sent than in any minute before.
@@ -293,7 +293,7 @@ def _after_the_end(case: Case, rows: Columns) -> tuple[int, int]:
 # The mesh of DPS
 
 
-def _parts(case: Case, rows: Columns) -> tuple[int, float]:
+def _measure_parts(case: Case, rows: Columns) -> tuple[int, float]:
     """Return (1 if a DPS mesh stays in parts for too long, else 0; time until it was whole for good).
 
     The time is in s from the last change, infinite if the mesh is in parts at the end. A mesh is whole when links that
@@ -345,7 +345,7 @@ def _is_whole(links: nx.Graph, active: set[tuple[int, int]], down: set[int]) -> 
 # After an outage
 
 
-def _first_s(rows: Columns, readings: Expected) -> float:
+def _measure_recovery_s(rows: Columns, readings: Expected) -> float:
     """Return the longest time in s from the last recovery to the first publication that arrives, over some pairs.
 
     The pairs are those of subscriber and publisher between which a publication was missed before the recovery.

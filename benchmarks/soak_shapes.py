@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import networkx as nx
-from soak_cases import Case, protocol_of
+from soak_cases import Case, make_protocol
 
 import workbench as wb
 
@@ -73,7 +73,7 @@ def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], chang
     """
     choose = random.Random(seed)
     name, shape, change = (choose.choice(tuple(options)) for options in (protocols, shapes, changes))
-    graph = _network(choose, SHAPES[shape](choose))
+    graph = _shuffle_nodes(choose, SHAPES[shape](choose))
     nodes = sorted(graph)
     roots = tuple(choose.sample(nodes, choose.randint(1, min(3, len(nodes) - 2))))
     sinks = choose.sample(nodes, choose.randint(1, min(MOST_SINKS, len(nodes) - 1)))
@@ -82,7 +82,7 @@ def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], chang
     items: list[Any] = [
         wb.subscribe(sink, f"TEMP GE {choose.randint(0, 20)}", start_s=choose.uniform(0.5, 5.0)) for sink in sinks
     ]
-    items += [_change(choose, node, change) for node in failing]
+    items += [_make_change(choose, node, change) for node in failing]
     items += [
         wb.publish(
             node,
@@ -98,14 +98,14 @@ def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], chang
         wb.publish(choose.choice(others), f"TEMP IS {20 + number % 250 / 10}", start_s=BURST_S)
         for number in range(count)
     ]
-    protocol = protocol_of(choose, name, roots)
+    protocol = make_protocol(choose, name, roots)
     if name == "Diffusion":
         protocol = wb.Diffusion(ttl=len(nodes) + 50)  # a line of 60 has more hops than the definition file's ttl
     scenario = wb.Scenario(graph, protocol, items, wb.Radio(loss="none"), duration_s=DURATION_S, seed=seed)
     return Case(seed, name, "ideal", shape, change, scenario)
 
 
-def _network(choose: random.Random, graph: nx.Graph) -> nx.DiGraph:
+def _shuffle_nodes(choose: random.Random, graph: nx.Graph) -> nx.DiGraph:
     """Return a graph as a network with random node numbers, so that ids and addresses do not follow any path."""
     numbers = choose.sample(range(len(graph)), len(graph))
     names = dict(zip(sorted(graph), numbers, strict=True))
@@ -117,7 +117,7 @@ def _network(choose: random.Random, graph: nx.Graph) -> nx.DiGraph:
     return arcs
 
 
-def _change(choose: random.Random, node: int, change: str) -> Any:
+def _make_change(choose: random.Random, node: int, change: str) -> Any:
     begin_s = 0.0 if change == "late" else round(choose.uniform(40.0, 100.0), 3)
     if change == "death":
         return wb.outage(node, start_s=begin_s)

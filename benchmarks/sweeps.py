@@ -135,12 +135,12 @@ class BusyScenario:
 Contender = Callable[[BusyPlan, range], int]
 
 
-def by_runner(runner: wb.LocalRunner) -> Contender:
+def make_runner_contender(runner: wb.LocalRunner) -> Contender:
     """Return a contender that uses one of our runners."""
-    return lambda plan, numbers: sum(_without_error(rows) for rows in runner.run(plan, numbers, lambda points: None))
+    return lambda plan, numbers: sum(_count_successful(rows) for rows in runner.run(plan, numbers, lambda points: None))
 
 
-def _without_error(rows: list[Row]) -> int:
+def _count_successful(rows: list[Row]) -> int:
     """Return the number of rows; end the program if a point has failed, since failed points take too little time."""
     for row in rows:
         if row.error:
@@ -148,7 +148,7 @@ def _without_error(rows: list[Row]) -> int:
     return len(rows)
 
 
-def by_joblib(plan: BusyPlan, numbers: range) -> int:
+def run_with_joblib(plan: BusyPlan, numbers: range) -> int:
     """Run the points ``numbers`` of a plan with joblib, in the usual way, and return how many were run."""
     from joblib import Parallel, delayed
 
@@ -168,17 +168,17 @@ class ByPool:
 
 def contenders() -> Iterator[tuple[str, Contender]]:
     """Yield (name, contender); a contender that is not installed is skipped with a line."""
-    yield "LocalRunner", by_runner(wb.LocalRunner())
-    yield "ProcessRunner", by_runner(wb.ProcessRunner(PROCESSES))
+    yield "LocalRunner", make_runner_contender(wb.LocalRunner())
+    yield "ProcessRunner", make_runner_contender(wb.ProcessRunner(PROCESSES))
     try:
         import joblib
 
-        yield f"joblib {joblib.__version__}", by_joblib
+        yield f"joblib {joblib.__version__}", run_with_joblib
     except ImportError:
         print("joblib is not installed: pip install joblib", file=sys.stderr)
     yield "multiprocessing", ByPool()
     if java.find_java().is_ok:
-        yield "SparkRunner", by_runner(wb.SparkRunner(f"local[{PROCESSES}]"))
+        yield "SparkRunner", make_runner_contender(wb.SparkRunner(f"local[{PROCESSES}]"))
     else:
         print(f"Java is missing: {java.REMEDY}", file=sys.stderr)
 

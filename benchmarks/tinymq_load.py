@@ -31,7 +31,7 @@ RADIO = wb.Radio(loss="links", collisions=True, csma=True, retries=3)
 SEEDS = (1, 2, 3)
 
 
-def dense(nodes: int = NODES, width_m: float = WIDTH_M, seed: int = 1) -> nx.DiGraph:
+def dense_network(nodes: int = NODES, width_m: float = WIDTH_M, seed: int = 1) -> nx.DiGraph:
     """Return the testbed as a network. With smaller ``nodes`` and ``width_m`` it is a shorter corridor."""
     rng = np.random.default_rng(seed)
     positions_m = rng.uniform((0, 0), (width_m, HEIGHT_M), (nodes, 2))
@@ -47,7 +47,9 @@ def dense(nodes: int = NODES, width_m: float = WIDTH_M, seed: int = 1) -> nx.DiG
     return graph
 
 
-def loaded(graph: nx.DiGraph, roots: int, seed: int, duration_s: float = 600.0, **settings: Any) -> wb.Scenario:
+def loaded_scenario(
+    graph: nx.DiGraph, roots: int, seed: int, duration_s: float = 600.0, **settings: Any
+) -> wb.Scenario:
     """Return a scenario with ``roots`` roots; ``settings`` are further settings of TinyMQ.
 
     A seed selects the same sinks and sources for any number of roots.
@@ -63,12 +65,12 @@ def loaded(graph: nx.DiGraph, roots: int, seed: int, duration_s: float = 600.0, 
     return wb.Scenario(graph, wb.TinyMQ(roots=nodes[:roots], **settings), work, RADIO, duration_s=duration_s, seed=seed)
 
 
-def deaf(duration_s: float = 600.0, **settings: Any) -> wb.Scenario:
+def deaf_scenario(duration_s: float = 600.0, **settings: Any) -> wb.Scenario:
     """Return a scenario whose only root sends but receives nothing, because it has no incoming arc.
 
     ``settings`` are further settings of TinyMQ.
     """
-    graph = dense()
+    graph = dense_network()
     root = min(
         graph,
         key=lambda node: sum((at - middle) ** 2 for at, middle in zip(graph.nodes[node]["pos"], (60, 12), strict=True)),
@@ -77,13 +79,13 @@ def deaf(duration_s: float = 600.0, **settings: Any) -> wb.Scenario:
     return wb.Scenario(graph, wb.TinyMQ(roots=[root], **settings), [], RADIO, duration_s=duration_s, seed=1)
 
 
-def _load() -> Iterator[str]:
-    rows, graph = [], dense()
+def _report_load() -> Iterator[str]:
+    rows, graph = [], dense_network()
     for acks in ("own", "radio"):
         for roots in (2, 3, 4, 5):
             for seed in SEEDS:
                 began_s = time.perf_counter()
-                measured = loaded(graph, roots, seed, acks=acks).run("fast", "metrics").metrics
+                measured = loaded_scenario(graph, roots, seed, acks=acks).run("fast", "metrics").metrics
                 row = [acks, f"{roots}", f"{seed}", f"{measured['delivery_ratio']:.3f}"]
                 row += [f"{measured[name]:,.0f}" for name in ("transmissions", "sent_join")]
                 row += [f"{measured[name]:,.0f}" for name in ("latency_ms_p50", "latency_ms_p95")]
@@ -92,23 +94,25 @@ def _load() -> Iterator[str]:
     yield table(["acks", "roots", "seed", "delivery", "frames", "joins", "p50 ms", "p95 ms"], rows)
 
 
-def _deaf() -> Iterator[str]:
+def _report_deaf() -> Iterator[str]:
     rows = []
     for acks in ("own", "radio"):
-        measured = deaf(acks=acks).run("fast", "metrics").metrics
+        measured = deaf_scenario(acks=acks).run("fast", "metrics").metrics
         rows.append([acks, f"{measured['transmissions']:,.0f}", f"{measured['sent_join']:,.0f}"])
     yield table(["acks", "frames", "joins"], rows)
 
 
-def _frames() -> Iterator[str]:
-    graph = dense(203, 70.0)
+def _report_frames() -> Iterator[str]:
+    graph = dense_network(203, 70.0)
     for acks in ("own", "radio"):
-        trace = loaded(graph, 5, 1, 160.0, acks=acks).run("fast").trace.to_pandas()
+        trace = loaded_scenario(graph, 5, 1, 160.0, acks=acks).run("fast").trace.to_pandas()
         some = trace[trace.event.isin(["sent", "given_up", "dropped", "forwarded"])]
         counts = some.groupby(["event", "message", "detail"], observed=True).size()
         yield f"acks={acks}\n{counts.to_string()}\n"
 
 
 if __name__ == "__main__":
-    for piece in {"load": _load, "deaf": _deaf, "frames": _frames}[(sys.argv[1:] or ["load"])[0]]():
+    for piece in {"load": _report_load, "deaf": _report_deaf, "frames": _report_frames}[
+        (sys.argv[1:] or ["load"])[0]
+    ]():
         print(piece, flush=True)

@@ -47,7 +47,7 @@ CSV = Path(__file__).parents[1] / "notebooks" / "papers" / "tinymq_scale.csv"
 RESULTS = Path(__file__).with_name("RESULTS-tinymq.md")
 
 
-def field(nodes: int):
+def make_field(nodes: int):
     """Return (positions_m (n, 2), arcs (m, 2)) of a field of nodes with the paper's density."""
     import numpy as np
 
@@ -115,7 +115,7 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
     from workbench.sim import fast
     from workbench.sim.fast import network
 
-    positions_m, arcs = field(nodes)
+    positions_m, arcs = make_field(nodes)
     items, settings = workload(nodes, events), protocol(nodes, trees, publish, retries)
     duration_s = 45 + events / PER_S
     if engine == "fast":
@@ -144,18 +144,18 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
     return {"seconds": seconds, "sent": sent, "heard": heard, "delivered": delivered, "MB": peak_MB()}
 
 
-def played(options: dict) -> dict:
+def play_in_process(options: dict) -> dict:
     """Run `play` with these arguments in a separate process, and return its numbers."""
     command = [sys.executable, __file__, json.dumps(options)]
     process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(process.stdout.splitlines()[-1])
 
 
-def scale() -> Iterator[str]:
+def measure_scale() -> Iterator[str]:
     """Measure the cost by nodes and trees: yield a line for each run, then the table; write both files."""
     lines, rows = ["nodes,trees,seconds,sent,heard,MB"], []
     for options in SCALE:
-        numbers = played(options)
+        numbers = play_in_process(options)
         nodes, trees, seconds, sent, heard = (
             options["nodes"],
             options["trees"],
@@ -184,7 +184,7 @@ def report() -> Iterator[str]:
     """Yield the table of the paper's evaluation in pieces of Markdown."""
     rows = []
     for options in RUNS:
-        numbers = played(options)
+        numbers = play_in_process(options)
         rows.append(
             [
                 options.get("engine", "fast"),
@@ -208,7 +208,7 @@ def report() -> Iterator[str]:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["scale"]:
-        for piece in scale():
+        for piece in measure_scale():
             print(piece, flush=True)
     elif len(sys.argv) > 1:
         print(json.dumps(play(**json.loads(sys.argv[1]))))

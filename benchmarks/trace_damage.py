@@ -27,12 +27,12 @@ def main() -> None:
         folder = Path(name)
         for kind, path in flipped.write(folder).items():
             for checks in ("before", "after"):
-                with _without_checks() if checks == "before" else nullcontext():
+                with _disable_checks() if checks == "before" else nullcontext():
                     counts = flipped.outcomes(path, folder / kind, options.flips)
                 print(f"{kind:<6} {checks:<7}", *(f"{counts[outcome]:>8}" for outcome in flipped.OUTCOMES), flush=True)
 
 
-def _without_checks() -> mock._patch:
+def _disable_checks() -> mock._patch:
     """Return a context manager in which queries do not check the checksums of files."""
     nothing = {"check": lambda path: None, "trace_in": lambda path: None, "check_with_duckdb": lambda path: None}
     return mock.patch.multiple(damage, **nothing)

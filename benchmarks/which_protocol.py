@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "notebooks" / "11-which-protocol.ipynb"
 
 
-def execute(first_seed: int) -> dict[str, Any]:
+def execute_notebook(first_seed: int) -> dict[str, Any]:
     """Execute the notebook's cells, except exercises, with another first seed; return {name: value} of its names."""
     names: dict[str, Any] = {}
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
@@ -29,10 +29,10 @@ def execute(first_seed: int) -> dict[str, Any]:
     return names
 
 
-def claims(names: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
+def check_claims(names: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
     """Yield (claim of the lesson's text, whether it holds, the numbers that decide it).
 
-    ``names`` is the result of `execute`.
+    ``names`` is the result of `execute_notebook`.
     """
     frames = names["compared"].winners("transmissions", "sinks", "every_s").set_index(["sinks", "every_s"])
     rare = [frames.loc[sinks, every_s] for sinks in names["sinks"] for every_s in names["intervals_s"] if every_s >= 60]
@@ -62,7 +62,7 @@ def claims(names: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
     delivery = names["compared"].summary().set_index("protocol")["mean"]
     yield "gossip delivers less than 95 %, the others more", _only_gossip(delivery), delivery.round(3).to_dict()
     grid = names["rows"]["grid"]
-    yield "on a grid flooding loses readings, and unicasts do not", _loses(grid), grid.to_dict()
+    yield "on a grid flooding loses readings, and unicasts do not", _is_flooding_unreliable(grid), grid.to_dict()
     asleep = names["asleep"].winners("charge_mC", "sinks", "every_s").set_index(["sinks", "every_s"])
     for sinks in (1, 5):
         for every_s, name in ((10, "Diffusion"), (300, "Flooding")):
@@ -78,7 +78,7 @@ def _only_gossip(delivery: Any) -> bool:
     return delivery["Gossip"] < 0.95 and bool((delivery.drop("Gossip") >= 0.95).all())
 
 
-def _loses(grid: Any) -> bool:
+def _is_flooding_unreliable(grid: Any) -> bool:
     share = {name: float(text.partition("(")[2].rstrip("%)")) for name, text in grid.items()}
     return share["Flooding"] < 95 and all(share[name] >= 99 for name in ("Diffusion", "TinyMQ", "DPS"))
 
@@ -87,9 +87,9 @@ def main() -> None:
     """Print the claims and whether they hold, for each seed."""
     sys.path.insert(0, str(ROOT / "notebooks"))
     for first_seed in map(int, sys.argv[1:] or ("40001", "50001")):
-        names = execute(first_seed)
+        names = execute_notebook(first_seed)
         print(f"\nseeds from {first_seed} on")
-        for claim, holds, numbers in claims(names):
+        for claim, holds, numbers in check_claims(names):
             print(f"  {'holds' if holds else 'FAILS':6} {claim}: {numbers}", flush=True)
 
 

@@ -104,7 +104,7 @@ class Facts:
         for row in self.rows:
             self.of[row.event].append(row)
         self.end_us = max([round(network.scenario.duration_s * 1e6), *(row.time_us for row in self.rows[-1:])])
-        self.down = self._down()
+        self.down = self._find_down_intervals()
 
     @cached_property
     def frames(self) -> dict[int, bytes]:
@@ -114,7 +114,7 @@ class Facts:
 
     # Nodes that are off, and paths
 
-    def _down(self) -> dict[int, list[tuple[int, int]]]:
+    def _find_down_intervals(self) -> dict[int, list[tuple[int, int]]]:
         down: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for row in self.rows:
             if row.event == "failed":
@@ -147,7 +147,7 @@ class Facts:
 
     # Expected readings, and their deliveries
 
-    def expected(self) -> list[Expected]:
+    def find_expected(self) -> list[Expected]:
         """Return each reading that each subscription expects, as the metric "expected" defines it."""
         ends: dict[tuple[int, int], int] = {}
         for row in self.of["unsubscribed"]:
@@ -163,20 +163,20 @@ class Facts:
                 if (
                     subscribed.time_us <= published.time_us < end_us
                     and not self.is_down(subscribed.node, published.time_us)
-                    and self.samples(subscribed, published)
+                    and self.find_matching_samples(subscribed, published)
                     and nx.has_path(self.scenario.topology, published.node, subscribed.node)
                 ):
                     reading = published.node, published.sequence
                     subscription = subscribed.node, subscribed.sequence
                     expected.append(Expected(*reading, published, *subscription, tuple(carried[reading]), None))
-        return self._with_deliveries(expected)
+        return self._add_deliveries(expected)
 
-    def samples(self, subscribed: Row, published: Row) -> list[str]:
+    def find_matching_samples(self, subscribed: Row, published: Row) -> list[str]:
         """Return the samples, as texts, of a publication that match a subscription; both are given by their rows."""
         matching = self.protocol.matching_samples(parse(subscribed.detail), parse(published.detail))
         return [to_text(sample) for sample in matching]
 
-    def _with_deliveries(self, expected: list[Expected]) -> list[Expected]:
+    def _add_deliveries(self, expected: list[Expected]) -> list[Expected]:
         """Return these readings with the times of their first deliveries.
 
         Messages are matched with readings by the delivered text. If a message carries several readings with the same
@@ -188,7 +188,7 @@ class Facts:
         subscribed = {(row.node, row.sequence): row for row in self.of["subscribed"]}
         for index, reading in enumerate(expected):
             for message in reading.messages:
-                texts = self.samples(subscribed[reading.sink, reading.subscription], reading.published)
+                texts = self.find_matching_samples(subscribed[reading.sink, reading.subscription], reading.published)
                 waiting[reading.sink, reading.subscription, message] += [(index, text) for text in texts[:1]]
         delivered: dict[int, int] = {}
         for row in self.of["delivered"]:
@@ -205,16 +205,16 @@ class Facts:
     # Copies
 
     @cached_property
-    def _by_message(self) -> dict[tuple[int, int], list[Row]]:
+    def _rows_by_message(self) -> dict[tuple[int, int], list[Row]]:
         by_message: dict[tuple[int, int], list[Row]] = defaultdict(list)
         for row in self.rows:
             if row.message in CARRIERS[self.name] and row.event != "originated":
                 by_message[row.origin, row.sequence].append(row)
         return by_message
 
-    def about(self, messages: Iterable[tuple[int, int]]) -> list[Row]:
+    def rows_about(self, messages: Iterable[tuple[int, int]]) -> list[Row]:
         """Return the rows about these messages, each (origin, sequence), in the order of the trace."""
-        return sorted(row for message in set(messages) for row in self._by_message[message])
+        return sorted(row for message in set(messages) for row in self._rows_by_message[message])
 
     def copy_of(self, sent: Row) -> Copy:
         """Return the copy that a frame carries; ``sent`` is the frame's row.
@@ -260,7 +260,7 @@ class Life:
 
     def __init__(self, facts: Facts, reading: Expected) -> None:
         self.facts, self.reading = facts, reading
-        self.rows = facts.about(reading.messages)
+        self.rows = facts.rows_about(reading.messages)
         self.hops: list[Hop] = []
         self.copy_at: dict[int, Copy] = {}  # index of a row -> its copy, if a frame shows it
         hop, heard = None, None

@@ -95,22 +95,22 @@ class Check:
         self._expect(is_row, "time", f"none of its rows is of {self.time_us} µs: {sorted(times)}")
         check = getattr(self, f"_check_{cause}", None)
         if check is None:
-            self._fault("cause", f"the oracle has no check for the cause {cause}")
+            self._add_fault("cause", f"the oracle has no check for the cause {cause}")
         else:
             check()
         return self.faults
 
-    def _fault(self, group: str, sentence: str) -> None:
+    def _add_fault(self, group: str, sentence: str) -> None:
         self.faults.append(Falsehood(f"{self.account.cause}: {group}", sentence))
 
     def _expect(self, is_true: bool, group: str, sentence: str) -> bool:
         if not is_true:
-            self._fault(group, sentence)
+            self._add_fault(group, sentence)
         return is_true
 
     # Facts that several causes share
 
-    def _proof(self, event: str, **fields: Any) -> Row | None:
+    def _find_proof(self, event: str, **fields: Any) -> Row | None:
         """Return the last of the account's rows that has this event and these fields.
 
         Without such a row, record a fault and return None.
@@ -119,13 +119,13 @@ class Check:
             if row.event == event and all(getattr(row, name) == value for name, value in fields.items()):
                 return row
         shown = [f"{row.event} at {row.node}, peer {row.peer}, {row.time_us} µs {row.detail}" for row in self.proofs]
-        self._fault("row", f"none of its rows is {event} with {fields}; they are {shown}")
+        self._add_fault("row", f"none of its rows is {event} with {fields}; they are {shown}")
         return None
 
     def _is_carrier(self, row: Row) -> bool:
         return row in self.life.rows
 
-    def _had(self, index: int, copy: Copy | None = None) -> bool:
+    def _expect_held(self, index: int, copy: Copy | None = None) -> bool:
         """Return whether X had the reading at row ``index``; if not, record a fault.
 
         If ``copy`` is a piece, X must have had this piece.
@@ -135,7 +135,7 @@ class Check:
             holders.get(self.node, index + 1) <= index, "holder", f"node {self.node} did not have the reading by then"
         )
 
-    def _leads(self, node: int, holders: Iterable[int]) -> bool:
+    def _has_path_to_sink(self, node: int, holders: Iterable[int]) -> bool:
         """Return whether arcs lead from ``node`` to the sink over nodes that never had the reading.
 
         ``holders`` are the nodes that had it.
@@ -144,7 +144,7 @@ class Check:
         graph = self.facts.scenario.topology.subgraph(n for n in self.facts.scenario.topology if n not in others)
         return node in graph and self.sink in graph and nx.has_path(graph, node, self.sink)
 
-    def _stops_at(self, row: Row, copy: Copy | None) -> None:
+    def _check_stops_at(self, row: Row, copy: Copy | None) -> None:
         """Check that the reading did not get beyond X after this row: no frame carried this copy on to another node.
 
         For unicast protocols also check that no later row shows the reading on its path.
@@ -156,26 +156,26 @@ class Check:
                 heard = [heard for heard in hop.received if not self._is_duplicate(heard)]
                 if hop.sent.node == self.node and heard:
                     at = f"{hop.sent.time_us} µs"
-                    self._fault("went on", f"node {self.node} sent it on to {heard[0].node} at {at}")
+                    self._add_fault("went on", f"node {self.node} sent it on to {heard[0].node} at {at}")
                     return
-            self._nothing_later(row.index, copy)
+            self._check_nothing_later(row.index, copy)
             return
         key = -1 if copy is None else copy.key
         holders = self.life.holders(key)
         if self.sink == self.node:
             if self.facts.name == "CodedDiffusion" and row.detail == "expired":
-                self._needed_later(row)
+                self._check_needed_later(row)
             return
         onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in holders]
         self._expect(
-            any(self._leads(node, holders) for node in onward),
+            any(self._has_path_to_sink(node, holders) for node in onward),
             "elsewhere",
             f"no neighbor of node {self.node} without the reading leads to node {self.sink}; {sorted(holders)} had it",
         )
         sent = [hop for hop in self.life.hops if hop.sent.node == self.node and key in (-1, hop.copy.key)]
         # A node that gave up one frame may have sent others.
         if sent and self.node != self.reading.publisher and row.event != "given_up":
-            self._fault("went on", f"node {self.node} did send it, at {sent[0].sent.time_us} µs")
+            self._add_fault("went on", f"node {self.node} did send it, at {sent[0].sent.time_us} µs")
 
     def _later_hops(self, index: int, copy: Copy | None) -> Iterator[Hop]:
         for hop in self.life.serving():
@@ -183,25 +183,27 @@ class Check:
             if hop.sent.index > index and is_same and not self._is_below(hop.copy, copy):
                 yield hop
 
-    def _nothing_later(self, index: int, copy: Copy | None) -> None:
+    def _check_nothing_later(self, index: int, copy: Copy | None) -> None:
         """Check that no row after ``index`` shows the reading on its path to this sink, or dropped at another node."""
         is_notification = any(hop.copy.name == "notification" for hop in self.life.serving())
         if is_notification and copy is not None and copy.name in ("event", "matched"):
-            self._fault("went on", f"a notification of it for node {self.sink} was sent")
+            self._add_fault("went on", f"a notification of it for node {self.sink} was sent")
             return
         passed: set[Any] = set()
         for hop in self.life.serving():
             for row in hop.received:
-                passage = self._passage(hop, row)
+                passage = self._make_passage_key(hop, row)
                 is_known = self._is_harmless_at(row) or (passage in passed and self.facts.name != "Diffusion")
                 passed.add(passage)
                 if row.index > index and not is_known and not self._is_below(hop.copy, copy):
-                    self._fault("later", f"node {row.node} received it at {row.time_us} µs from {row.peer}")
+                    self._add_fault("later", f"node {row.node} received it at {row.time_us} µs from {row.peer}")
                     return
             for row in hop.lost:
-                passage = self._passage(hop, row)
+                passage = self._make_passage_key(hop, row)
                 if row.index > index and passage not in passed and not self._is_below(hop.copy, copy):
-                    self._fault("later", f"a frame {row.peer}-{row.node} was lost at {row.time_us} µs ({row.detail})")
+                    self._add_fault(
+                        "later", f"a frame {row.peer}-{row.node} was lost at {row.time_us} µs ({row.detail})"
+                    )
                     return
         for row in self.life.rows:
             if row.index <= index or row.event not in ("dropped", "given_up") or self._is_sample(row):
@@ -209,10 +211,10 @@ class Check:
             if row.detail in HARMLESS[self.facts.name] or not self._is_of_sink(row):
                 continue
             if not self._is_below(self.life.copy_at.get(row.index, Copy(row.message)), copy):
-                self._fault("later", f"row {row.index}: {row.event} at {row.node}, {row.time_us} µs: {row.detail}")
+                self._add_fault("later", f"row {row.index}: {row.event} at {row.node}, {row.time_us} µs: {row.detail}")
                 return
 
-    def _passage(self, hop: Hop, row: Row) -> Any:
+    def _make_passage_key(self, hop: Hop, row: Row) -> Any:
         """Return a key of a reception; a later reception with the same key does not bring the reading further."""
         return row.node if self.facts.name == "Diffusion" else (hop.sent.node, row.node, hop.copy.key)
 
@@ -258,7 +260,7 @@ class Check:
         if self.account.detail == "to the subscriber":
             arrival = facts.arrival_us(reading.publisher, reading.published.time_us)
             if arrival.get(self.sink, math.inf) <= self.time_us:
-                self._fault("path", f"nodes that were up led to node {self.sink} at {arrival[self.sink]} µs")
+                self._add_fault("path", f"nodes that were up led to node {self.sink} at {arrival[self.sink]} µs")
         elif self._expect(self.account.detail == "from the subscriber", "detail", self.account.detail):
             subscribed = next(
                 row
@@ -280,78 +282,84 @@ class Check:
             self._expect(is_arc, "cut", f"no arc leads from {self.node} to {self.neighbor}")
 
     def _check_lost(self) -> None:
-        row = self._proof("lost", node=self.neighbor, peer=self.node, time_us=self.time_us, detail=self.account.detail)
+        row = self._find_proof(
+            "lost", node=self.neighbor, peer=self.node, time_us=self.time_us, detail=self.account.detail
+        )
         self._expect(self.account.detail in ("link", "collision", "half_duplex"), "detail", self.account.detail)
         if row is not None:
-            self._lost(row)
+            self._check_lost_row(row)
 
     def _check_down(self) -> None:
         if self.neighbor is None:
-            self._given_up("down")
+            self._check_given_up("down")
             return
-        row = self._proof("lost", node=self.neighbor, peer=self.node, time_us=self.time_us, detail="down")
+        row = self._find_proof("lost", node=self.neighbor, peer=self.node, time_us=self.time_us, detail="down")
         if row is not None:
-            self._lost(row)
+            self._check_lost_row(row)
             self._expect(self.facts.is_down(self.neighbor, self.time_us), "up", f"node {self.neighbor} was up")
 
-    def _lost(self, row: Row) -> None:
+    def _check_lost_row(self, row: Row) -> None:
         if not self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message"):
             return
         copy = self.life.copy_at[row.index]
         self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
-        self._had(row.index, copy)
+        self._expect_held(row.index, copy)
         holders = self.life.holders(copy.key)
         if not self.is_unicast:
             if row.node in holders:
                 at = self.facts.rows[holders[row.node]].time_us
-                self._fault("went on", f"node {row.node} received it at {at} µs")
+                self._add_fault("went on", f"node {row.node} received it at {at} µs")
             else:
                 self._expect(
-                    self._leads(row.node, holders), "elsewhere", f"no arcs lead from {row.node} on to {self.sink}"
+                    self._has_path_to_sink(row.node, holders),
+                    "elsewhere",
+                    f"no arcs lead from {row.node} on to {self.sink}",
                 )
                 if self.facts.name == "DPS":
-                    self._not_astray(row)
+                    self._check_not_astray(row)
             return
         if self.facts.name == "Diffusion" and holders.get(row.node, row.index) < row.index:
-            self._fault("had it", f"node {row.node} had it at {self.facts.rows[holders[row.node]].time_us} µs already")
+            self._add_fault(
+                "had it", f"node {row.node} had it at {self.facts.rows[holders[row.node]].time_us} µs already"
+            )
         for hop in self.life.serving():
             if hop.sent.node == self.node and hop.copy.key == copy.key:
                 for heard in hop.received:
                     if (heard.node == row.node or heard.index > row.index) and not self._is_duplicate(heard):
-                        self._fault("went on", f"node {heard.node} received it from there at {heard.time_us} µs")
+                        self._add_fault("went on", f"node {heard.node} received it from there at {heard.time_us} µs")
                         return
-        self._nothing_later(row.index, copy)
+        self._check_nothing_later(row.index, copy)
 
-    def _not_astray(self, row: Row) -> None:
+    def _check_not_astray(self, row: Row) -> None:
         """Record a fault if the frame of ``row`` was on no path to the sink, but another frame with it was (DPS)."""
         others = [hop for hop in self.life.hops if (hop.sent.node, hop.sent.peer) != (self.node, row.node)]
-        on_path = [hop for hop in others if self._meshed(hop.sent.peer, hop.sent.node, hop.sent.time_us)]
-        if on_path and not self._meshed(row.node, self.node, row.time_us):
+        on_path = [hop for hop in others if self._is_meshed(hop.sent.peer, hop.sent.node, hop.sent.time_us)]
+        if on_path and not self._is_meshed(row.node, self.node, row.time_us):
             frame = on_path[0].sent
-            self._fault(
+            self._add_fault(
                 "astray", f"no links led from {row.node} to the subscriber; {frame.node}-{frame.peer} was on a path"
             )
 
-    def _given_up(self, detail: str) -> None:
-        row = self._proof("given_up", node=self.node, time_us=self.time_us, detail=detail)
+    def _check_given_up(self, detail: str) -> None:
+        row = self._find_proof("given_up", node=self.node, time_us=self.time_us, detail=detail)
         if row is not None and self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message"):
-            self._had(row.index)
-            self._stops_at(row, Copy(row.message) if self.is_unicast else None)
+            self._expect_held(row.index)
+            self._check_stops_at(row, Copy(row.message) if self.is_unicast else None)
 
     def _check_saturated(self) -> None:
         if any(row.event == "given_up" for row in self.proofs):
-            self._given_up("channel_busy")
+            self._check_given_up("channel_busy")
             return
-        row = self._never_sent()
+        row = self._check_never_sent()
         if row is not None:
             own = [other for other in self.facts.rows[row.index :] if other.node == self.node]
             is_busy = any(other.event in ("sent", "given_up") for other in own)
             self._expect(is_busy, "idle", f"node {self.node} sent nothing else, and gave nothing up, until the end")
 
     def _check_run_ended(self) -> None:
-        self._never_sent()
+        self._check_never_sent()
 
-    def _never_sent(self) -> Row | None:
+    def _check_never_sent(self) -> Row | None:
         """Check that X had the reading, and that X sent no frame with it until the end of the run.
 
         Return the row that shows the reading at X, or None.
@@ -361,12 +369,12 @@ class Check:
         if not self._expect(bool(rows), "row", f"no row of {names} at node {self.node}"):
             return None
         row = rows[-1]
-        self._had(row.index)
+        self._expect_held(row.index)
         later = [other for other in self._own_frames() if other.index > row.index]
         if later:
-            self._fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
+            self._add_fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
         elif self.is_unicast:
-            self._nothing_later(row.index, self.life.copy_at.get(row.index))
+            self._check_nothing_later(row.index, self.life.copy_at.get(row.index))
         self._expect(not self.facts.is_down(self.node, self.facts.end_us), "down", f"node {self.node} was off")
         return row
 
@@ -376,14 +384,14 @@ class Check:
         return [row for row in rows if self._is_of_sink(row)]
 
     def _check_chance(self) -> None:
-        self._dropped("chance")
+        self._check_dropped_row("chance")
 
     def _check_ttl(self) -> None:
-        self._dropped("ttl")
+        self._check_dropped_row("ttl")
 
     def _check_filtered(self) -> None:
         if any(row.event == "dropped" and row.detail == "filter" for row in self.proofs):
-            self._dropped("filter")
+            self._check_dropped_row("filter")
             return
         changed = [row for row in self.proofs if row.event == "filtered"]
         holders = self.life.holders()
@@ -394,34 +402,34 @@ class Check:
         last = self.proofs[-1]
         self._expect(last.node == self.node and last.time_us == self.time_us, "row", f"row {last.index} is not of X")
         if self.node != self.sink:
-            self._stops_at(last, self.life.copy_at.get(last.index))
+            self._check_stops_at(last, self.life.copy_at.get(last.index))
 
     def _check_dropped(self) -> None:
         detail = self.account.detail
         self._expect(detail not in HARMLESS[self.facts.name], "harmless", f"a drop as {detail} ends nothing")
-        self._dropped(detail)
+        self._check_dropped_row(detail)
 
-    def _dropped(self, detail: str) -> None:
-        row = self._proof("dropped", node=self.node, time_us=self.time_us, detail=detail)
+    def _check_dropped_row(self, detail: str) -> None:
+        row = self._find_proof("dropped", node=self.node, time_us=self.time_us, detail=detail)
         if row is None:
             return
         if self._is_sample(row):
-            self._sample_dropped(row)
+            self._check_sample_dropped(row)
             return
         if not self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message"):
             return
         copy = self.life.copy_at.get(row.index)
-        self._had(row.index, copy)
+        self._expect_held(row.index, copy)
         if copy is not None:
             self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
-        self._stops_at(row, copy if copy is not None else (Copy(row.message) if self.is_unicast else None))
+        self._check_stops_at(row, copy if copy is not None else (Copy(row.message) if self.is_unicast else None))
 
     def _is_sample(self, row: Row) -> bool:
         """Return whether a row is about a sample that its publisher dropped before a message carried it."""
         is_unnumbered = row.sequence == 0 and row.peer == -1 and row.detail in _OF_SAMPLES
         return self.facts.name == "Diffusion" and row.event == "dropped" and is_unnumbered
 
-    def _sample_dropped(self, row: Row) -> None:
+    def _check_sample_dropped(self, row: Row) -> None:
         """Check that a sample was never sent, and that its publisher dropped it at a right time.
 
         The time is after its lifetime if the row states "expired", else within its lifetime.
@@ -441,8 +449,8 @@ class Check:
         if not self._expect(bool(removed or dropped), "row", "no row interest_removed, gradient_removed or dropped"):
             return
         if self.facts.name != "Diffusion":
-            self._dropped("evicted")
-            self._needed_after_eviction(dropped[-1])
+            self._check_dropped_row("evicted")
+            self._check_subscriber_eviction(dropped[-1])
             return
         for row in removed:
             self._expect(row.detail == "evicted" and row.node == self.node, "row", f"row {row.index} is {row}")
@@ -452,20 +460,20 @@ class Check:
         self._expect(
             self._had_interest(moment), "never there", f"node {self.node} never had the interest of node {self.sink}"
         )
-        if self._gradients(self.node, dropped[-1].index if dropped else moment):
-            self._fault("asked", f"node {self.node} had a gradient for node {self.sink}")
+        if self._find_gradients(self.node, dropped[-1].index if dropped else moment):
+            self._add_fault("asked", f"node {self.node} had a gradient for node {self.sink}")
         if dropped:
             row = dropped[-1]
             self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message")
-            self._had(row.index)
-            self._stops_at(row, self.life.copy_at.get(row.index))
+            self._expect_held(row.index)
+            self._check_stops_at(row, self.life.copy_at.get(row.index))
 
-    def _needed_after_eviction(self, evicted: Row) -> None:
+    def _check_subscriber_eviction(self, evicted: Row) -> None:
         """Check that X is the subscriber, and that it evicted parts of the reading before other parts arrived."""
         if self._expect(self.node == self.sink, "node", "a relay has already forwarded the parts that it evicts"):
-            self._needed_later(evicted)
+            self._check_needed_later(evicted)
 
-    def _needed_later(self, evicted: Row) -> None:
+    def _check_needed_later(self, evicted: Row) -> None:
         """Check that the eviction was the reason: further parts arrived at the subscriber after it.
 
         Without later parts, the publication would have been incomplete even if no part had been evicted.
@@ -499,17 +507,17 @@ class Check:
         )
         self._expect(is_shown, "row", f"no row shows that the reading was at node {self.node}")
         if self.facts.name == "Diffusion":
-            self._not_asked_in_diffusion()
+            self._check_not_asked_in_diffusion()
         elif self.facts.name == "DPS":
-            self._not_asked_in_dps()
+            self._check_not_asked_in_dps()
         else:
-            self._fault("protocol", f"{self.facts.name} sends readings without being asked")
+            self._add_fault("protocol", f"{self.facts.name} sends readings without being asked")
 
     def _check_no_room(self) -> None:
-        row = self._proof("interest_cached", node=self.node)
+        row = self._find_proof("interest_cached", node=self.node)
         if row is not None:
             self._expect(row.origin == self.sink, "row", f"row {row.index} is an interest of node {row.origin}")
-            self._not_asked_in_diffusion()
+            self._check_not_asked_in_diffusion()
 
     def _check_no_way_on(self) -> None:
         came = [
@@ -520,11 +528,11 @@ class Check:
         ]
         if self._expect(bool(came), "holder", f"node {self.node} did not have it from {self.neighbor}"):
             row = came[-1]
-            gradients = self._gradients(self.node, row.index)
+            gradients = self._find_gradients(self.node, row.index)
             self._expect(gradients == {self.neighbor}, "gradients", f"gradients of {self.node} lead to {gradients}")
-            self._stops_at(row, self.life.copy_at[row.index])
+            self._check_stops_at(row, self.life.copy_at[row.index])
 
-    def _not_asked_in_diffusion(self) -> None:
+    def _check_not_asked_in_diffusion(self) -> None:
         if not self.reading.messages:
             self._expect(
                 self.node == self.reading.publisher, "holder", "the publisher sent nothing, so no other had it"
@@ -535,28 +543,28 @@ class Check:
         if not self._expect(came is not None, "holder", f"node {self.node} never had the reading"):
             return
         moment = sent[0].index if sent else came
-        gradients = self._gradients(self.node, moment)
+        gradients = self._find_gradients(self.node, moment)
         self._expect(not gradients, "asked", f"node {self.node} had gradients for node {self.sink} to {gradients}")
         for hop in self.life.serving():
             for row in hop.received:
-                onward = self._gradients(row.node, row.index) - {row.peer}
+                onward = self._find_gradients(row.node, row.index) - {row.peer}
                 if row.node not in (self.node, self.sink) and onward and row.index > moment:
-                    self._fault("went on", f"node {row.node}, which had it, had a gradient to {sorted(onward)}")
+                    self._add_fault("went on", f"node {row.node}, which had it, had a gradient to {sorted(onward)}")
                     return
 
-    def _not_asked_in_dps(self) -> None:
+    def _check_not_asked_in_dps(self) -> None:
         holders = self.life.holders()
         had = self.node in holders and self.facts.rows[holders[self.node]].time_us <= self.time_us
         self._expect(had, "holder", f"node {self.node} did not have the reading by then")
         for hop in self.life.hops:
             # A node sends over links that it holds for active itself, whatever the state at the other end.
             is_own = hop.sent.node == self.node
-            if is_own and self.sink in self._linked(hop.sent.peer, hop.sent.time_us, self.node):
-                self._fault("asked", f"node {self.node} sent it to {hop.sent.peer}, whose links led to {self.sink}")
+            if is_own and self.sink in self._find_linked(hop.sent.peer, hop.sent.time_us, self.node):
+                self._add_fault("asked", f"node {self.node} sent it to {hop.sent.peer}, whose links led to {self.sink}")
                 return
         onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in holders]
         self._expect(
-            any(self._leads(node, holders) for node in onward),
+            any(self._has_path_to_sink(node, holders) for node in onward),
             "elsewhere",
             f"no neighbor of node {self.node} that lacks the reading leads to node {self.sink}",
         )
@@ -564,25 +572,27 @@ class Check:
     def _check_no_link(self) -> None:
         first_us = {node: self.facts.rows[index].time_us for node, index in self.life.holders().items()}
         holders = [node for node, time_us in first_us.items() if time_us <= self.time_us]
-        linked = set().union(*(self._linked(node, self.time_us) for node in holders))
+        linked = set().union(*(self._find_linked(node, self.time_us) for node in holders))
         self._expect(self.node in holders, "holder", f"node {self.node} did not have the reading")
         if self.sink in linked:
-            self._fault("meshed", f"links led from nodes that had it to the subscriber: {sorted(linked)}")
-        links = self._links(self.node, self.time_us)
+            self._add_fault("meshed", f"links led from nodes that had it to the subscriber: {sorted(linked)}")
+        links = self._find_links(self.node, self.time_us)
         if self.account.detail == "none":
             self._expect(not links, "linked", f"node {self.node} had links with {sorted(links)}")
         if self.neighbor is not None:
             self._expect(self.neighbor not in links, "linked", f"node {self.node} had a link with {self.neighbor}")
             self._expect(
-                self._leads(self.neighbor, linked),
+                self._has_path_to_sink(self.neighbor, linked),
                 "elsewhere",
                 f"no arcs lead on from {self.neighbor} to {self.sink} past {sorted(linked)}",
             )
         for hop in self.life.hops:
             for row in hop.received:
-                if row.time_us > self.time_us and self.sink in self._linked(row.node, row.time_us):
+                if row.time_us > self.time_us and self.sink in self._find_linked(row.node, row.time_us):
                     at = f"{row.time_us} µs"
-                    self._fault("went on", f"node {row.node} received it at {at}, whose links led to the subscriber")
+                    self._add_fault(
+                        "went on", f"node {row.node} received it at {at}, whose links led to the subscriber"
+                    )
                     return
 
     def _check_no_base(self) -> None:
@@ -597,7 +607,7 @@ class Check:
         for other in self.facts.of["interests_set"]:
             is_later = row.index < other.index and other.time_us <= self.reading.published.time_us
             if is_later and (other.node, other.peer) == (row.node, row.peer):
-                self._fault("applied", f"interests from there were applied at {other.time_us} µs")
+                self._add_fault("applied", f"interests from there were applied at {other.time_us} µs")
                 return
 
     def _check_no_place(self) -> None:
@@ -610,12 +620,12 @@ class Check:
         self._expect(not any(trees.values()), "placed", f"node {self.node} had a place: {trees}")
         holders = self.life.holders()
         self._expect(self.node in holders, "holder", f"node {self.node} never had the reading")
-        self._stops_by_time()
+        self._check_stops_by_time()
 
-    def _stops_by_time(self) -> None:
+    def _check_stops_by_time(self) -> None:
         """Check that nothing happened to the reading after the time of the account."""
         before = [row.index for row in self.life.rows if row.time_us <= self.time_us]
-        self._nothing_later(max([self.reading.published.index, *before]), None)
+        self._check_nothing_later(max([self.reading.published.index, *before]), None)
 
     def _check_too_late(self) -> None:
         ends = [
@@ -644,9 +654,9 @@ class Check:
             sent = [row.index for row in self.facts.of["originated"] if self._is_own(row)]
             moment = sent[0] if sent else came
             if moment is None:
-                self._fault("holder", f"node {self.node} never had the reading")
+                self._add_fault("holder", f"node {self.node} never had the reading")
                 return
-            gradients = self._gradients(self.node, moment)
+            gradients = self._find_gradients(self.node, moment)
             self._expect(not gradients, "asked", f"node {self.node} had gradients for {self.sink} to {gradients}")
             self._expect(self._had_interest(moment), "never there", f"node {self.node} never had the interest")
             for row in self.proofs:
@@ -657,19 +667,19 @@ class Check:
         removed = [row for row in self.proofs if row.event == "query_stored" and row.value < 0]
         if self._expect(bool(matched and removed), "row", "no event was matched there, or no query was removed"):
             self._expect(all((row.node, row.origin) == (self.node, self.sink) for row in removed), "row", f"{removed}")
-            self._expect(not self._stored(matched[-1]), "stored", f"node {self.node} stored its query")
-            self._nothing_later(matched[-1].index, Copy("matched"))
+            self._expect(not self._find_stored_queries(matched[-1]), "stored", f"node {self.node} stored its query")
+            self._check_nothing_later(matched[-1].index, Copy("matched"))
 
     def _check_not_matched(self) -> None:
-        matched = self._proof("event_matched", node=self.node)
+        matched = self._find_proof("event_matched", node=self.node)
         if matched is None:
             return
         self._expect(matched.time_us == self.time_us, "time", f"the event came at {matched.time_us} µs")
         self._expect((matched.origin, matched.sequence) in self.reading.messages, "carrier", "another event")
-        stored = self._stored(matched)
+        stored = self._find_stored_queries(matched)
         self._expect(not stored, "stored", f"node {self.node} stored queries {stored} of node {self.sink}")
         if self.sink != self.node:
-            self._nothing_later(matched.index, Copy("matched"))
+            self._check_nothing_later(matched.index, Copy("matched"))
 
     def _check_not_forwarded(self) -> None:
         rows = [row for row in self.proofs if row.event in ("received", "originated") and row.node == self.node]
@@ -684,15 +694,15 @@ class Check:
         later = [other for other in self._own_frames() if other.index > row.index]
         later = [other for other in later if not self._is_below(Copy(other.message), copy)]
         if later:
-            self._fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
+            self._add_fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
         elif self.is_unicast:
-            self._nothing_later(row.index, copy)
+            self._check_nothing_later(row.index, copy)
         else:
-            self._stops_at(row, copy)
+            self._check_stops_at(row, copy)
 
     # State that rows of protocols show
 
-    def _interests(self) -> set[int]:
+    def _find_interests(self) -> set[int]:
         """Return the numbers of the sink's interests that match the reading (diffusion)."""
         numbers = set()
         for row in self.facts.of["interest_cached"]:
@@ -703,18 +713,18 @@ class Check:
         return numbers
 
     def _had_interest(self, index: int) -> bool:
-        interests = self._interests()
+        interests = self._find_interests()
         return any(
             row.node == self.node and row.origin == self.sink and row.sequence in interests and row.index < index
             for row in self.facts.of["interest_cached"]
         )
 
-    def _gradients(self, node: int, index: int) -> set[int]:
+    def _find_gradients(self, node: int, index: int) -> set[int]:
         """Return the neighbors to which ``node`` may send data for the sink (diffusion).
 
         Gradients count that are valid at the time of row ``index`` of the trace.
         """
-        interests = self._interests()
+        interests = self._find_interests()
         time_us = self.facts.rows[index].time_us
         until: dict[tuple[int, int], int] = {}
         for row in self.facts.rows[:index]:
@@ -725,7 +735,7 @@ class Check:
                     until.pop((row.peer, row.sequence), None)
         return {peer for (peer, _), end_us in until.items() if end_us > time_us}
 
-    def _links(self, node: int, time_us: int) -> set[int]:
+    def _find_links(self, node: int, time_us: int) -> set[int]:
         """Return the neighbors with which ``node`` has an active link at ``time_us`` (DPS)."""
         active: set[int] = set()
         for row in self.facts.rows:
@@ -737,7 +747,7 @@ class Check:
                 active.clear()
         return active
 
-    def _linked(self, node: int, time_us: int, without: int | None = None) -> set[int]:
+    def _find_linked(self, node: int, time_us: int, without: int | None = None) -> set[int]:
         """Return the nodes that ``node`` reaches over active links at ``time_us``, itself included (DPS).
 
         A link leads from each end that considers it active to the other end. Links of node ``without`` do not count.
@@ -745,19 +755,21 @@ class Check:
         mesh = nx.DiGraph()
         mesh.add_nodes_from(self.facts.scenario.topology)
         for other in self.facts.scenario.topology:
-            mesh.add_edges_from((other, peer) for peer in self._links(other, time_us) if without not in (other, peer))
+            mesh.add_edges_from(
+                (other, peer) for peer in self._find_links(other, time_us) if without not in (other, peer)
+            )
         return nx.descendants(mesh, node) | {node}
 
-    def _meshed(self, node: int, without: int, time_us: int) -> bool:
+    def _is_meshed(self, node: int, without: int, time_us: int) -> bool:
         """Return whether active links connect ``node`` with the sink at ``time_us`` if ``without`` is removed (DPS)."""
         mesh = nx.Graph()
         mesh.add_nodes_from(self.facts.scenario.topology)
         for other in self.facts.scenario.topology:
-            mesh.add_edges_from((other, peer) for peer in self._links(other, time_us))
+            mesh.add_edges_from((other, peer) for peer in self._find_links(other, time_us))
         mesh.remove_node(without)
         return node in mesh and self.sink in mesh and nx.has_path(mesh, node, self.sink)
 
-    def _stored(self, matched: Row) -> list[int]:
+    def _find_stored_queries(self, matched: Row) -> list[int]:
         """Return the numbers of the sink's queries that X stores and that the reading matches (TinyMQ).
 
         ``matched`` is the row of the event's match; only queries that were stored before this row count.

@@ -12,9 +12,9 @@ sys.path.append(str(REPOSITORY / "benchmarks"))
 import measure_diffusion
 import measure_flood
 import run
-from contender import Contender, plain
+from contender import Contender, without_preparation
 from flood_workbench import REFERENCE, REFERENCE_TRACE
-from native import Absent, network_file, output
+from native import Absent, run_command, write_network
 from networks import Network
 from tables import ratio, table
 from timing import Timed, interleaved
@@ -48,7 +48,7 @@ def test_plain_c_publishes_while_earlier_floods_still_spread():
 
 
 def test_a_contender_that_does_other_work_is_an_error():
-    lazy = Contender("lazy", "none", "none", plain(lambda network, floods: 1), 100)
+    lazy = Contender("lazy", "none", "none", without_preparation(lambda network, floods: 1), 100)
     with pytest.raises(AssertionError, match="lazy: 1 receptions"):
         measure_flood.measure(GRID, [lazy], repetitions=1)
 
@@ -56,7 +56,7 @@ def test_a_contender_that_does_other_work_is_an_error():
 @pytest.mark.family
 def test_the_last_column_says_how_many_times_as_fast_the_first_row_is():
     everything = [
-        Contender(name, "", "", plain(lambda network, floods, s=s: Timed(floods * network.arcs, s)), 100)
+        Contender(name, "", "", without_preparation(lambda network, floods, s=s: Timed(floods * network.arcs, s)), 100)
         for name, s in (("ours", 0.5), ("slow", 10.0), ("fast", 0.25))
     ]
     rows = measure_flood.measure(GRID, everything, repetitions=2)
@@ -69,7 +69,7 @@ def test_a_peer_that_is_not_there_is_skipped_with_a_line(monkeypatch):
     monkeypatch.setattr(measure_flood, "PEERS", (("no_such_peer", "NONE"),))
     here = REFERENCE._replace(name="here")
     gone = REFERENCE._replace(name="gone", absent=lambda: "gcc is missing")
-    contenders, lines = measure_flood._present((here, gone), measure_flood.PEERS)
+    contenders, lines = measure_flood._find_available((here, gone), measure_flood.PEERS)
     assert [contender.name for contender in contenders] == ["here"]
     assert lines[0].startswith("no_such_peer is skipped: no_such_peer is missing")
     assert lines[1] == "gone is skipped: gcc is missing"
@@ -101,7 +101,7 @@ def test_runs_that_differ_are_an_error():
 
 
 def test_a_network_is_the_same_as_lists_as_arrays_and_as_text():
-    lines = network_file(DISC).read_text().splitlines()
+    lines = write_network(DISC).read_text().splitlines()
     assert lines[0] == "30 20.0"
     for node, neighbors in enumerate(DISC.neighbors):
         words = lines[1 + node].split()
@@ -112,7 +112,7 @@ def test_a_network_is_the_same_as_lists_as_arrays_and_as_text():
 
 def test_a_program_that_fails_says_why():
     with pytest.raises(Absent, match="python.* failed: .*no reason"):
-        output(sys.executable, "-c", "raise SystemExit('no reason')")
+        run_command(sys.executable, "-c", "raise SystemExit('no reason')")
 
 
 @pytest.mark.family

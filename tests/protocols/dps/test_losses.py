@@ -40,7 +40,7 @@ def publish(alone, neighbor=1):
 @pytest.mark.parametrize("start_s", [5, 15, 60])
 @pytest.mark.parametrize("seed", [1, 3, 4, 18, 20, 27])
 def test_a_grid_that_loses_a_tenth_of_its_frames_delivers_from_the_start(seed, start_s):
-    metrics = dps_radio.forming(start_s, seed).run(record="metrics").metrics
+    metrics = dps_radio.forming_scenario(start_s, seed).run(record="metrics").metrics
     assert metrics["delivery_ratio"] >= (0.95 if start_s == 5 else 1.0)
 
 
@@ -49,7 +49,7 @@ def test_a_grid_that_loses_a_tenth_of_its_frames_delivers_from_the_start(seed, s
 @pytest.mark.parametrize("loss", [0.0, 0.1])
 def test_parts_separated_by_late_ids_join_within_seconds(seed, loss):
     radio = wb.Radio(loss=loss, retries=3)
-    metrics = dps_radio.forming(8, seed).replace(radio=radio).run(record="metrics").metrics
+    metrics = dps_radio.forming_scenario(8, seed).replace(radio=radio).run(record="metrics").metrics
     assert metrics["delivery_ratio"] == 1.0
 
 

@@ -21,11 +21,11 @@ def test_round_trips_are_tabulated_with_those_of_the_c_implementation(capsys):
 
 
 def test_endurance_examines_both_processes_and_detects_growth(capsys):
-    sizes = asyncio.run(dps_udp.with_subscriber(dps_udp.endure, 60))
+    sizes = asyncio.run(dps_udp.with_subscriber(dps_udp.measure_endurance, 60))
     assert [size.publications for size in sizes] == list(range(3, 61, 3))
     assert all(size.publisher_B > 0 and size.subscriber_B > 0 for size in sizes)
     capsys.readouterr()
-    dps_udp.conclude([dps_udp.Size(number, 10**7, 10**7 + number * 10**5) for number in range(1, 21)])
+    dps_udp.print_growth([dps_udp.Size(number, 10**7, 10**7 + number * 10**5) for number in range(1, 21)])
     publisher, subscriber = capsys.readouterr().out.splitlines()
     assert publisher.endswith("flat")
     assert subscriber.endswith("grows")

@@ -6,11 +6,11 @@ import sys
 from tests.repository import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "benchmarks"))
-from fuzz import over_a_socket
+from fuzz import fuzz_socket
 
 
 def test_a_node_on_a_socket_survives_any_datagrams():
     """The benchmark fails on any exception in the event loop; forged neighbors are forgotten."""
-    report = asyncio.run(over_a_socket(20_000, seed=5))
+    report = asyncio.run(fuzz_socket(20_000, seed=5))
     assert "0 exceptions, 0 links left" in report
     assert "'malformed'" in report

@@ -27,18 +27,18 @@ def test_damaged_messages_are_read_or_refused(messages, request):
         request.getfixturevalue("dps_captured")
     keys, frames, _ = messages()
     security = Security(keys)
-    assert {dps_fuzz.outcome(security, frame) for frame in frames} <= {"read", "opened"}
+    assert {dps_fuzz.find_outcome(security, frame) for frame in frames} <= {"read", "opened"}
     options = argparse.Namespace(messages=1000, seed=7)
-    outcomes = [dps_fuzz.outcome(security, frame) for frame in dps_fuzz.damaged(frames, options)]
+    outcomes = [dps_fuzz.find_outcome(security, frame) for frame in dps_fuzz.damaged_messages(frames, options)]
     assert {"read", "refused"} <= set(outcomes) <= {"read", "refused", "opened", "not opened"}
-    assert list(dps_fuzz.damaged(frames, options)) == list(dps_fuzz.damaged(frames, options))
+    assert list(dps_fuzz.damaged_messages(frames, options)) == list(dps_fuzz.damaged_messages(frames, options))
 
 
 def test_messages_designed_to_be_slow_are_decoded_or_refused_with_little_memory():
     security = Security(dps_fuzz.own_messages()[0])
     dps_fuzz.tracemalloc.start()
     try:
-        for name, frame in dps_fuzz.worst(4096).items():
+        for name, frame in dps_fuzz.worst_messages(4096).items():
             assert len(frame) <= 4096, name
             # The longest vector has 64 KiB; nested or counted items may need a multiple of the message.
             assert dps_fuzz.memory_B(security, frame) < 4 * 65536 + 100 * 4096, name
@@ -49,5 +49,5 @@ def test_messages_designed_to_be_slow_are_decoded_or_refused_with_little_memory(
 @pytest.mark.parametrize(("name", "reason"), [("topics for all", "topics"), ("long topics for all", "no_match")])
 def test_filter_that_includes_everything_causes_a_bounded_number_of_topic_comparisons(name, reason):
     node = dps_fuzz.node_with(3)
-    node.receive(dps_fuzz.worst()[name], "stranger", 0, False)
+    node.receive(dps_fuzz.worst_messages()[name], "stranger", 0, False)
     assert node.drops == {reason: 1}
