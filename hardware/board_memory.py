@@ -141,11 +141,11 @@ class _Calls:
         self.commands: list[tuple[int, int, bytes]] = []  # time, node, message of the host link
         nodes = engine.make_nodes(scenario)
         for node in nodes:
-            self._wrap(node)
+            self._record_calls(node)
         with engine.without_collector():
             engine.play(scenario, Recorder(), nodes=nodes)
 
-    def _wrap(self, node: Any) -> None:
+    def _record_calls(self, node: Any) -> None:
         receive, subscribe, publish = node.receive, node.subscribe, node.publish
 
         def recorded_receive(frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
@@ -174,7 +174,7 @@ class _Calls:
 
 
 @lru_cache
-def _calls_of(name: str) -> _Calls:
+def _make_calls(name: str) -> _Calls:
     return _Calls(scenario(protocols()[name]))
 
 
@@ -191,7 +191,7 @@ def calls_file(name: str, has_radio: bool, is_serial: bool) -> bytes:
 
     If ``has_radio`` is false, frames arrive by the host link. ``is_serial`` is whether the mote's radio is at a UART.
     """
-    calls = _calls_of(name)
+    calls = _make_calls(name)
     node = calls.busiest
     protocol = protocols()[name]
     key = draws.make_key(1, draws.PROTOCOL, node)
@@ -327,7 +327,7 @@ def describe(micropython: str) -> str:
     return f"MicroPython {version}, {bits} bits"
 
 
-def _left(driver: str, memory: Memory) -> str:
+def _describe_margin(driver: str, memory: Memory) -> str:
     """Return a table cell: how much larger the board's heap is than the smallest heap that the program needs.
 
     The cell is "" if the size of either heap is unknown.
@@ -359,7 +359,8 @@ def main() -> None:
             result = measure(options.micropython, driver, settings, name, not options.no_search)
             sizes = " | ".join(f"{size_B:,}" for size_B in result)
             print(
-                f"| `{driver}`{label.removeprefix(driver)} | {name} | {sizes} | {_left(driver, result)} |", flush=True
+                f"| `{driver}`{label.removeprefix(driver)} | {name} | {sizes} | {_describe_margin(driver, result)} |",
+                flush=True,
             )
     if not (options.driver or options.protocol):
         print("\n| sensor | in addition, B |\n|---|---|")

@@ -115,7 +115,7 @@ def code_B() -> int:
 
 def frames() -> list[Frame]:
     """Return the stack frames of all functions of library and program, largest first."""
-    lines, _ = _reports()
+    lines, _ = _compile_reports()
     all_frames = [Frame(int(line.split("\t")[1]), line.split("\t")[0].rpartition(":")[2]) for line in lines]
     return sorted(all_frames, reverse=True)
 
@@ -126,12 +126,13 @@ def deepest_calls(has_filters: bool = False) -> list[str]:
     The path of an interrupt follows: of all call paths from interrupt handlers, the one that takes the most stack.
     ``has_filters`` is whether the program has filters.
     """
-    sizes, calls = _calls()
+    sizes, calls = _parse_calls()
     if not has_filters:
         calls = {name: called.difference(WITHOUT_FILTERS) for name, called in calls.items()}
-    path = _deepest("reset", sizes, calls, ())
+    path = _find_deepest_path("reset", sizes, calls, ())
     interrupt = max(
-        (_deepest(name, sizes, calls, ()) for name in ("host_heard", "clock_wrapped")), key=_path_size_B(sizes)
+        (_find_deepest_path(name, sizes, calls, ()) for name in ("host_heard", "clock_wrapped")),
+        key=_make_path_size(sizes),
     )
     return [*path, *interrupt]
 
@@ -141,15 +142,15 @@ def stack_bound_B(has_filters: bool = False) -> int:
 
     ``has_filters`` is whether the program has filters.
     """
-    return _path_size_B(_calls()[0])(deepest_calls(has_filters)) + INTERRUPT_B
+    return _make_path_size(_parse_calls()[0])(deepest_calls(has_filters)) + INTERRUPT_B
 
 
-def _path_size_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
+def _make_path_size(sizes: dict[str, int]) -> Callable[[list[str]], int]:
     return lambda path: sum(sizes.get(name, LIBRARY_B) for name in path)
 
 
 @lru_cache(maxsize=1)
-def _reports() -> tuple[list[str], list[str]]:
+def _compile_reports() -> tuple[list[str], list[str]]:
     """Compile library and program; return the lines of two reports of the compiler: (on stack frames, on calls)."""
     with tempfile.TemporaryDirectory() as folder:
         compiled(Path(folder), with_program=True)
@@ -161,30 +162,32 @@ def _reports() -> tuple[list[str], list[str]]:
 
 
 @lru_cache(maxsize=1)
-def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
+def _parse_calls() -> tuple[dict[str, int], dict[str, set[str]]]:
     """Return ({function: bytes of its stack frame}, {function: called functions}) from the compiler's reports."""
-    _, lines = _reports()
+    _, lines = _compile_reports()
     sizes, calls = {}, defaultdict(set)
     for line in lines:
         if match := re.match(r'node: \{ title: "([^"]+)" label: "[^"]*\\n(\d+) bytes', line):
-            sizes[_name(match.group(1))] = int(match.group(2))
+            sizes[_parse_function_name(match.group(1))] = int(match.group(2))
         elif match := re.match(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"(?: label: "([^"]+)")?', line):
             caller, callee, where = match.groups()
             pointed = next((names for file, names in POINTERS.items() if file in (where or caller)), ())
-            calls[_name(caller)] |= set(pointed if callee == POINTER else [_name(callee)])
+            calls[_parse_function_name(caller)] |= set(pointed if callee == POINTER else [_parse_function_name(callee)])
     return sizes, calls
 
 
-def _name(title: str) -> str:
+def _parse_function_name(title: str) -> str:
     """Return the name of a function from its title in a report, without the source file and the optimizer's suffix."""
     return title.rpartition(":")[2].partition(".")[0]
 
 
-def _deepest(name: str, sizes: dict[str, int], calls: dict[str, set[str]], above: tuple[str, ...]) -> list[str]:
+def _find_deepest_path(
+    name: str, sizes: dict[str, int], calls: dict[str, set[str]], above: tuple[str, ...]
+) -> list[str]:
     if name in above:
         raise ValueError(f"{name} calls itself: {' -> '.join(above)}")
-    below = [_deepest(callee, sizes, calls, (*above, name)) for callee in sorted(calls.get(name, ()))]
-    return [name, *max(below, key=_path_size_B(sizes), default=[])]
+    below = [_find_deepest_path(callee, sizes, calls, (*above, name)) for callee in sorted(calls.get(name, ()))]
+    return [name, *max(below, key=_make_path_size(sizes), default=[])]
 
 
 def node_B(**defines: int) -> int:

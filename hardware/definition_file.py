@@ -57,11 +57,11 @@ def settings(protocol: Diffusion) -> dict[str, int | float]:
 
 def text(protocol: Diffusion) -> str:
     """Return the text of the definition file for a protocol."""
-    parts = [_BEGIN, _sizes(protocol), _keys(), _types(), _settings(protocol), "#endif\n"]
+    parts = [_BEGIN, _format_sizes(protocol), _format_keys(), _format_types(), _format_settings(protocol), "#endif\n"]
     return "\n".join(parts)
 
 
-def _sizes(protocol: Diffusion) -> str:
+def _format_sizes(protocol: Diffusion) -> str:
     about = {parameter.name.upper(): f"{parameter.unit}: {parameter.reason}" for parameter in PARAMETERS}
     about["MESSAGE_B"] = f"bytes: the {protocol.profile} profile; " + about["PROFILE"].removeprefix(": ")
     lines = ["/* Sizes */\n"]
@@ -74,7 +74,7 @@ def _sizes(protocol: Diffusion) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _keys() -> str:
+def _format_keys() -> str:
     known = sorted(keys.known_keys(), key=lambda key: key.number)
     lines = ["/* Keys: how many steps make one unit, and the unit */\n", "enum {"]
     for key in known:
@@ -87,13 +87,13 @@ def _keys() -> str:
     return "\n".join([*lines, ",\n".join(names), "};"]) + "\n"
 
 
-def _types() -> str:
+def _format_types() -> str:
     lines = ["/* Application types: values of APP_KEY */\n", "enum {"]
     names = [f"    {name.upper()}_TYPE = {number}" for name, number in APPLICATION_TYPES.items()]
     return "\n".join([*lines, ",\n".join(names), "};"]) + "\n"
 
 
-def _settings(protocol: Diffusion) -> str:
+def _format_settings(protocol: Diffusion) -> str:
     values = [f".{name} = {value!r}" for name, value in settings(protocol).items()]
     body = ", \\\n      ".join(values)
     return f"/* Settings: of a struct diffusion_settings */\n\n#define TINY_DIFFUSION_SETTINGS \\\n    {{ {body} }}\n"

@@ -29,21 +29,21 @@ _TOP = """\
 def text(name: str) -> str:
     """Return the text of the header file for the protocol whose package has this name, such as "diffusion"."""
     messages: dict[int, Message] = import_module(f"workbench.protocols.{name}.dissector").MESSAGES
-    return "\n".join([_TOP.format(name=name), *(_enum(byte, messages[byte]) for byte in messages), "#endif\n"])
+    return "\n".join([_TOP.format(name=name), *(_format_enum(byte, messages[byte]) for byte in messages), "#endif\n"])
 
 
-def _enum(type_byte: int, message: Message) -> str:
+def _format_enum(type_byte: int, message: Message) -> str:
     prefix = message.name.upper().replace(" ", "_")
     numbers = header(message)
     lines = [f"    {prefix}_TYPE = {type_byte},"]
     for name, (number, offset) in numbers.items():
         lines.append(f"    {prefix}_{name.upper()}_AT = {offset},")
-        lines += _flags(prefix, name, number)
+        lines += _format_flags(prefix, name, number)
     lines.append(f"    {prefix}_BODY_AT = {calcsize(layout(message))}")
     return "\n".join(["enum {", *lines, "};\n"])
 
 
-def _flags(prefix: str, name: str, number: Number) -> list[str]:
+def _format_flags(prefix: str, name: str, number: Number) -> list[str]:
     """Return the lines of C constants for the flags of a number in a frame; [] if it has no flags.
 
     There is a line for each flag, and one with the mask of the bits that are not flags.

@@ -32,7 +32,7 @@ def run(files: Mapping[str, bytes], *pieces: str, timeout_s: float = 600) -> sub
     ``files``: {path: bytes} of the files that the pieces can import. The process's stdout contains their output. If a
     piece raises an exception, the return code is 1 and the traceback is in stderr.
     """
-    return _run(files, pieces, False, timeout_s)
+    return _run_interpreter(files, pieces, False, timeout_s)
 
 
 def measure(files: Mapping[str, bytes], pieces: Iterable[str], timeout_s: float = 600) -> list[int]:
@@ -41,14 +41,14 @@ def measure(files: Mapping[str, bytes], pieces: Iterable[str], timeout_s: float 
     Raises RuntimeError if a piece raises an exception or prints.
     """
     pieces = list(pieces)
-    process = _run(files, pieces, True, timeout_s)
+    process = _run_interpreter(files, pieces, True, timeout_s)
     allocated_B = process.stdout.split()
     if process.returncode or len(allocated_B) != len(pieces):
         raise RuntimeError(f"the measured pieces raised an error or printed text: {process.stdout}{process.stderr}")
     return [int(number) for number in allocated_B]
 
 
-def _run(
+def _run_interpreter(
     files: Mapping[str, bytes], pieces: Sequence[str], measured: bool, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
     encoded = {path: base64.b64encode(contents).decode() for path, contents in files.items()}

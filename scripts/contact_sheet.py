@@ -126,13 +126,13 @@ def lab_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
             home = Path(working) / application
             home.mkdir()
             with Jupyter(application, home) as jupyter:
-                yield from _live_lab(jupyter, chromium, application, folder)
+                yield from _picture_live_lab(jupyter, chromium, application, folder)
         with tempfile.TemporaryDirectory() as home, App(home) as app:
             for theme in THEMES:
                 for size in LAB_SIZES:
                     page = app.opened(chromium, size, theme)
                     page.wait_for_function(SHOWN)
-                    yield _shot(page, folder, f"lab-voila-{theme}-{size[0]}", SETTLE_MS)
+                    yield _take_screenshot(page, folder, f"lab-voila-{theme}-{size[0]}", SETTLE_MS)
                     page.close()
         exported = folder / "lab-exported.html"
         command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", "--output", str(exported), str(saved)]
@@ -140,11 +140,11 @@ def lab_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
         page = chromium.new_page(viewport=dict(zip(("width", "height"), LAB_SIZES[0], strict=True)))
         page.goto(exported.as_uri())
         page.wait_for_selector(".wb-saved .wb-player", state="visible")
-        yield _shot(page, folder, "lab-exported-1366", SETTLE_MS)
-        yield from _in_firefox(exported, folder)
+        yield _take_screenshot(page, folder, "lab-exported-1366", SETTLE_MS)
+        yield from _picture_in_firefox(exported, folder)
 
 
-def _live_lab(jupyter: Jupyter, chromium: Any, application: str, folder: Path) -> Iterator[tuple[str, Path]]:
+def _picture_live_lab(jupyter: Jupyter, chromium: Any, application: str, folder: Path) -> Iterator[tuple[str, Path]]:
     notebook = jupyter.notebook(chromium, [LAB_CELL], "lab.ipynb", LAB_SIZES[0])
     notebook.run(0)
     notebook.page.wait_for_selector(".wb-lab .wb-player canvas")
@@ -160,18 +160,18 @@ def _live_lab(jupyter: Jupyter, chromium: Any, application: str, folder: Path) -
                 is_narrow = True
             notebook.page.set_viewport_size({"width": width, "height": height})
             notebook.page.evaluate("() => document.querySelector('.wb-lab').scrollIntoView()")
-            yield _shot(notebook.page, folder, f"lab-{application}-{theme}-{width}", SETTLE_MS)
+            yield _take_screenshot(notebook.page, folder, f"lab-{application}-{theme}-{width}", SETTLE_MS)
     notebook.save()
     notebook.page.close()
     for kernel in jupyter.kernels():
         jupyter.shut_down(kernel)
     page = jupyter.opened(chromium, "lab.ipynb", LAB_SIZES[0]).page
     page.wait_for_selector(".wb-saved .wb-player", state="visible")
-    yield _shot(page, folder, f"lab-{application}-reopened-1366", SETTLE_MS)
+    yield _take_screenshot(page, folder, f"lab-{application}-reopened-1366", SETTLE_MS)
     page.close()
 
 
-def _shot(page: Any, folder: Path, name: str, after_ms: int) -> tuple[str, Path]:
+def _take_screenshot(page: Any, folder: Path, name: str, after_ms: int) -> tuple[str, Path]:
     """Take a screenshot of a page after ``after_ms`` milliseconds; return its name and file."""
     page.wait_for_timeout(after_ms)
     file = folder / f"{name}.png"
@@ -201,7 +201,7 @@ class _LatePage(http.server.BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def _in_firefox(page: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+def _picture_in_firefox(page: Path, folder: Path) -> Iterator[tuple[str, Path]]:
     """Take a picture of an exported page in Firefox, and yield (label, file); yield nothing without Firefox."""
     firefox = shutil.which("firefox-esr") or shutil.which("firefox")
     if firefox is None:

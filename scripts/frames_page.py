@@ -72,36 +72,36 @@ def text() -> str:
         forms: dict[tuple[str, tuple[Part, ...]], dict[int, Message]] = {}
         for byte, message in import_module(f"workbench.protocols.{name}.dissector").MESSAGES.items():
             forms.setdefault((message.name.split(",")[0], message.parts), {})[byte] = message
-        sections += [_section(messages) for form, messages in forms.items() if form not in shown]
+        sections += [_format_section(messages) for form, messages in forms.items() if form not in shown]
         shown |= forms.keys()
-    return "\n".join([*sections, _DPS, *_dps()])
+    return "\n".join([*sections, _DPS, *_format_dps_tables()])
 
 
-def _dps() -> Iterator[str]:
+def _format_dps_tables() -> Iterator[str]:
     """Yield the tables of DPS's messages and of the fields in their maps."""
     yield "| type | message | unprotected map | protected map | last map |\n|---|---|---|---|---|"
     for kind, (name, *maps) in dps.MAPS.items():
         yield f"| {kind} | {name} | {' | '.join(', '.join(dps.LABELS[key] for key in keys) for keys in maps)} |"
     yield "\n| key | field | content |\n|---|---|---|"
     for key, entry in sorted(dps.FIELDS.items()):
-        yield f"| {key} | {dps.LABELS[key]} | {entry.type}{_limit(entry)} |"
+        yield f"| {key} | {dps.LABELS[key]} | {entry.type}{_format_limit(entry)} |"
     yield ""
 
 
-def _limit(entry: dps.Entry) -> str:
+def _format_limit(entry: dps.Entry) -> str:
     if entry.limit is None:
         return ""
     return f" of {entry.limit} bytes" if entry.type == dps.BYTES else f", at most {entry.limit}"
 
 
-def _section(messages: dict[int, Message]) -> str:
+def _format_section(messages: dict[int, Message]) -> str:
     """Return the section of a message, with a table of its fields.
 
     ``messages`` is {type byte: message}: forms of the message that differ only in the type.
     """
     message = next(iter(messages.values()))
     types = "; ".join(f"0x{byte:02x} {form.name}" for byte, form in messages.items())
-    rows = [_Row("1", "type", types), *_rows(message.parts, "")]
+    rows = [_Row("1", "type", types), *_make_rows(message.parts, "")]
     rows += [_Row("4", "checksum (CRC-32)", "")] if message.has_checksum else []
     lines = [f"### {message.name}\n", "| at | bytes | field | content |", "|---|---|---|---|"]
     offset: int | None = 0
@@ -111,7 +111,7 @@ def _section(messages: dict[int, Message]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(parts: Sequence[Part], where: str, only: str = "", each: str = "") -> Iterator[_Row]:
+def _make_rows(parts: Sequence[Part], where: str, only: str = "", each: str = "") -> Iterator[_Row]:
     """Yield the rows of the table for these parts of a message.
 
     ``where``: text before the parts' names, for parts of a group; ``only``: the condition under which the parts are
@@ -121,23 +121,23 @@ def _rows(parts: Sequence[Part], where: str, only: str = "", each: str = "") -> 
         if isinstance(part, Number):
             size_B = calcsize("<" + part.code)
             size = f"{size_B}{each}{' or 0' if only else ''}"
-            yield _Row(size, where + label_of(part), "; ".join(filter(None, (_content(part), only))))
+            yield _Row(size, where + label_of(part), "; ".join(filter(None, (_describe_content(part), only))))
         elif isinstance(part, Octets):
             yield _Row("", where + label_of(part), part.note)
         elif isinstance(part, Group):
-            yield from _rows(part.parts, f"{where}{label_of(part)}: ", only, each)
+            yield from _make_rows(part.parts, f"{where}{label_of(part)}: ", only, each)
         elif isinstance(part, Repeat):
-            yield from _rows((part.part,), where, only, " each")
+            yield from _make_rows((part.part,), where, only, " each")
         elif isinstance(part, When):
             condition = f"only if `{part.flag}`" if part.flag else "only if the frame goes on"
-            yield from _rows(part.parts, where, condition)
+            yield from _make_rows(part.parts, where, condition)
         elif isinstance(part, Attributes):
             yield _Row("", where + "attributes", "with the operator IS" if part.are_readings else "constraints")
         else:
             assert isinstance(part, Check)
 
 
-def _content(number: Number) -> str:
+def _describe_content(number: Number) -> str:
     """Return the text in the column "content" for a number: its meaning and its flags.
 
     If the meaning depends on the value, the text lists it by ranges of values, or for example values.
@@ -145,7 +145,7 @@ def _content(number: Number) -> str:
     if isinstance(number.meaning, str):
         contents = [number.meaning.format("*n*")]
     elif calcsize("<" + number.code) <= 2:
-        contents = _ranges(number)
+        contents = _describe_ranges(number)
     else:
         largest = (1 << 8 * calcsize("<" + number.code)) - 1
         examples = ", ".join(f"{value} is “{number.meaning(value, {})}”" for value in (0, 1, largest))
@@ -153,7 +153,7 @@ def _content(number: Number) -> str:
     return "; ".join(contents + [f"with 0x{flag.bit:02x} (`{flag.name}`){flag.text}" for flag in number.flags])
 
 
-def _ranges(number: Number) -> list[str]:
+def _describe_ranges(number: Number) -> list[str]:
     """Return texts "first to last: meaning" for all values of a number.
 
     Successive values whose meanings differ only in the value itself are in one range.

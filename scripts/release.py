@@ -249,9 +249,9 @@ def release(out: Path, with_site: bool, pythons: Iterable[str], all_pythons: boo
     one of them must be found; with ``all_pythons``, all of them. Raises ReleaseError if anything is wrong.
     """
     tag = choose_tag(git("tag", "--points-at", "HEAD").splitlines())
-    version = _only(_VERSION, "workbench/__init__.py")
+    version = _find_version(_VERSION, "workbench/__init__.py")
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
-    cited = _only(_CITED, "CITATION.cff")
+    cited = _find_version(_CITED, "CITATION.cff")
     problems = find_problems(tag, version, cited, changelog, git("status", "--porcelain"))
     if problems:
         raise ReleaseError("\n".join(problems))
@@ -279,7 +279,7 @@ def release(out: Path, with_site: bool, pythons: Iterable[str], all_pythons: boo
     (out / DIGESTS).write_text("".join(lines), encoding="utf-8")
 
 
-def _only(pattern: re.Pattern[str], name: str) -> str:
+def _find_version(pattern: re.Pattern[str], name: str) -> str:
     match = pattern.search((REPOSITORY / name).read_text(encoding="utf-8"))
     if match is None:
         raise ReleaseError(f"{name} has no line with the version")

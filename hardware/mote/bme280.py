@@ -21,12 +21,12 @@ class Bme280:
 
     def __init__(self, bus):
         self._bus = bus
-        self._address = self._find()
+        self._address = self._find_address()
         first = bus.readfrom_mem(self._address, _CALIBRATION, 26)
         second = bus.readfrom_mem(self._address, _CALIBRATION_2, 7)
         self.calibration = parse_calibration(first, second)
 
-    def _find(self):
+    def _find_address(self):
         for address in ADDRESSES:
             try:
                 if self._bus.readfrom_mem(address, _ID, 1)[0] == CHIP_ID:

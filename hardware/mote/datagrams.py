@@ -137,15 +137,15 @@ class DatagramRadio:
                 break
             except (OSError, ValueError):
                 self.count("damaged")
-                self._restart(now)
+                self._restart_radio(now)
                 break
             if received is None:
                 break
             self._received_us = now
-            self._accept(received[0], received[1], heard)
+            self._process_datagram(received[0], received[1], heard)
         if self._quiet_us and now - self._received_us > self._quiet_us:
             self.count("silent")
-            self._restart(now)
+            self._restart_radio(now)
         return heard
 
     def outcomes(self):
@@ -160,7 +160,7 @@ class DatagramRadio:
         """
         report_faults(self, tell)
 
-    def _accept(self, datagram, rssi, heard):
+    def _process_datagram(self, datagram, rssi, heard):
         """Append (frame, sender, whether it was a broadcast, RSSI) of a datagram to ``heard`` if it is for this node.
 
         Datagrams of another run, of nodes out of range, and to other nodes are dropped.
@@ -188,14 +188,14 @@ class DatagramRadio:
             try:
                 is_acknowledged = self.transmit(destination, datagram)
             except (OSError, MemoryError) as error:
-                self._refuse(error, tries, destination, datagram, now)
+                self._handle_refusal(error, tries, destination, datagram, now)
                 continue
             self._refusals = 0
             if destination is not None and is_acknowledged is not None:
                 self._outcomes.append((destination, datagram[HEADER_B:], is_acknowledged))
         self.next_us = min([item[0] for item in self._waiting]) if self._waiting else None
 
-    def _refuse(self, error, tries, destination, datagram, now):
+    def _handle_refusal(self, error, tries, destination, datagram, now):
         self.count("no_mem" if "NO_MEM" in str(error) or isinstance(error, MemoryError) else "refused")
         gc.collect()
         if tries + 1 < TRIES:
@@ -205,9 +205,9 @@ class DatagramRadio:
         self._refusals += 1
         if self._refusals >= REFUSALS:
             self._refusals = 0
-            self._restart(now)
+            self._restart_radio(now)
 
-    def _restart(self, now):
+    def _restart_radio(self, now):
         self._received_us = now
         gc.collect()
         try:

@@ -56,7 +56,7 @@ class Mote:
         self._greeted_us = 0
         self._offset_us = 0
         self._held_us = None
-        self._greet(0)
+        self._send_ready(0)
 
     def now(self):
         """Return the mote's time in µs, according to the clock that the host has set."""
@@ -91,19 +91,19 @@ class Mote:
                 return None
             return self._step(self.now())
         except Exception as error:  # Any error is reported to the host, and the mote continues.
-            self._complain("the mote failed: %r" % error)
+            self._report_problem("the mote failed: %r" % error)
             return FAILED_US
 
     def _step(self, now):
         for heard in self.radio.poll(now):
             frame, previous_hop, broadcast = heard[:3]
-            self._tell_frame("received", previous_hop, frame, broadcast, heard[3] if len(heard) > 3 else 0)
+            self._report_frame("received", previous_hop, frame, broadcast, heard[3] if len(heard) > 3 else 0)
             self.node.receive(frame, previous_hop, now, broadcast)
-            self._pass_on()
+            self._forward_output()
         if hasattr(self.radio, "outcomes"):
             for destination, frame, ok in self.radio.outcomes():
                 self.node.sent(destination, frame, ok, now)
-                self._pass_on()
+                self._forward_output()
         foreign = getattr(self.radio, "foreign", 0)
         if foreign != self.foreign:
             self.foreign = foreign
@@ -112,7 +112,7 @@ class Mote:
             self.radio.report(self.tell)
         if self.node.next_wake is not None and self.node.next_wake <= now:
             self.node.wake(now)
-            self._pass_on()
+            self._forward_output()
         if self.sensor is not None and self.sensor.next_us <= now:
             self.publish(self.sensor.read(now), now)
         times = [self.node.next_wake, self.radio.next_us, self.sensor and self.sensor.next_us]
@@ -126,7 +126,7 @@ class Mote:
         try:
             self.board.write(framing.encode(body))
         except WorkbenchError as error:
-            self._complain(str(error))
+            self._report_problem(str(error))
 
     def tell(self, name, sequence, value, detail):
         """Send the host an event of the mote itself, not of its node; ``name`` is one of OWN_EVENTS of the host link.
@@ -136,10 +136,10 @@ class Mote:
         address = NOBODY if self.node is None else self.node.address
         self.write(link.encode_own_event(self.now(), name, NOBODY, "", address, sequence, 0, value, detail))
 
-    def _complain(self, detail):
+    def _report_problem(self, detail):
         self.tell("told", 0, 0, detail[:LONGEST_TEXT])
 
-    def _tell_frame(self, name, peer, frame, broadcast, value=0):
+    def _report_frame(self, name, peer, frame, broadcast, value=0):
         """Send the host an event on a frame of the mote's own radio; ``name`` is the event's name, such as "sent".
 
         ``peer`` is the other node, ``value`` the RSSI in dBm (0: not measured).
@@ -150,7 +150,7 @@ class Mote:
             message, origin, sequence = "", NOBODY, 0
         self.write(link.encode_own_event(self.now(), name, peer, message, origin, sequence, len(frame), value, ""))
 
-    def _pass_on(self):
+    def _forward_output(self):
         """Send the node's events to the host and its frames to the radio."""
         now = self.now()
         for event in self.node.take_events():
@@ -166,10 +166,10 @@ class Mote:
                     if destination is not None:
                         continue
                 else:
-                    self._tell_frame("sent", peer, frame, destination is None)
+                    self._report_frame("sent", peer, frame, destination is None)
             self.radio.send(destination, frame, now)
 
-    def _greet(self, number):
+    def _send_ready(self, number):
         """Send the host a READY message, with ``number`` as its session.
 
         With the session of a greeting, the message answers this greeting; with 0, it announces a start of the mote.
@@ -178,7 +178,7 @@ class Mote:
         name = self.board.NAME.encode()
         self.write(link.encode(link.READY, link.MAGIC, link.VERSION, number, self.boot, has_radio, rest=name))
 
-    def _refuse(self, number, reason):
+    def _send_refusal(self, number, reason):
         self.write(link.encode(link.REFUSED, link.MAGIC, link.VERSION, number, reason))
 
     # Commands from the host
@@ -187,24 +187,24 @@ class Mote:
         if kind == link.HELLO:
             magic, version, session = fields
             if magic != link.MAGIC or version != link.VERSION:
-                self._refuse(session, link.OTHER_VERSION)
+                self._send_refusal(session, link.OTHER_VERSION)
                 return
             if len(rest) != link.SECRET_B:
                 raise DecodeError("a greeting has a secret of %d bytes; it needs %d" % (len(rest), link.SECRET_B))
             now = self.board.now_us()
             if self._secret not in (None, rest) and now - self._greeted_us < BUSY_US:
                 self._contested += 1
-                self._refuse(session, link.BUSY)
+                self._send_refusal(session, link.BUSY)
                 return
             self._secret = rest
             self._greeted_us = now
-            self._greet(session)
+            self._send_ready(session)
             return
         if kind >= link.READY or self._secret is None:
             return
         if fields[0] != self._secret:
             self._contested += 1
-            self._refuse(0, link.NO_SECRET)
+            self._send_refusal(0, link.NO_SECRET)
             return
         self._greeted_us = self.board.now_us()
         token, fields = fields[1], fields[2:]
@@ -212,13 +212,13 @@ class Mote:
         is_right = 1
         text = ""
         try:
-            number = self._act(kind, fields, rest) or 0
+            number = self._execute_command(kind, fields, rest) or 0
         except WorkbenchError as error:
             is_right, text = 0, str(error)
         except Exception as error:  # The answer reports any error, and the mote continues.
             is_right, text = 0, "the mote failed: %r" % error
         if not token and not is_right:
-            self._complain(text)  # The host does not expect an answer to this command.
+            self._report_problem(text)  # The host does not expect an answer to this command.
         if token:
             wake = NOBODY if self.node is None or self.node.next_wake is None else self.node.next_wake
             answer = token, is_right, number, wake, self.now()
@@ -226,7 +226,7 @@ class Mote:
         if kind == link.RESET:
             self.board.reset()
 
-    def _act(self, kind, fields, rest):
+    def _execute_command(self, kind, fields, rest):
         """Execute a command of the host; return the number for its answer. None counts as 0."""
         if kind == link.PING:
             return self.board.memory()[0]
@@ -261,7 +261,7 @@ class Mote:
             self.node.link_quality(fields[0], fields[1], fields[2], now)
         elif kind == link.OUTCOME:
             self.node.sent(fields[0], rest, fields[1] == 1, now)
-        self._pass_on()
+        self._forward_output()
         return number
 
     def _configure(self, rest):
@@ -301,7 +301,7 @@ class Mote:
         self.node = node
         # The host counts its configurations: each erases the node's memory, even if the mote did not restart.
         self.node.start(self.now(), configuration.get("boot", self.boot))
-        self._pass_on()
+        self._forward_output()
         return self.boot
 
     def subscribe(self, expires_s, match_all, attributes, now):
@@ -330,5 +330,5 @@ class Mote:
         number = self.node.publish(attributes, now)
         if self._held_us is None:
             self.tell("published", number, 0, attributes)
-        self._pass_on()
+        self._forward_output()
         return number

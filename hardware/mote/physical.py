@@ -79,7 +79,7 @@ def memory():
 
 def write(data):
     """Write bytes to the line to the host."""
-    (_line_uart() or sys.stdout.buffer).write(data)
+    (_open_line_uart() or sys.stdout.buffer).write(data)
 
 
 def reset():
@@ -155,7 +155,7 @@ def make_uart(number, transmitter, receiver):
 def run(mote):
     """Serve the line and the radio for ever."""
     prompt = None
-    if _line_uart() is None:
+    if _open_line_uart() is None:
         if hasattr(micropython, "kbd_intr"):
             micropython.kbd_intr(-1)  # A byte of value 3 would end the program, as Ctrl-C does.
         prompt = select.poll()
@@ -169,13 +169,13 @@ def run(mote):
             data = _read_prompt(prompt, wait_ms)
         else:
             time.sleep_ms(wait_ms)
-            data = _line_uart().read()
+            data = _open_line_uart().read()
         now_us()
         if data:
             mote.feed(data)
 
 
-def _line_uart():
+def _open_line_uart():
     if "tx" in PINS and _state["uart"] is None:
         _state["uart"] = make_uart(LINE_UART, PINS["tx"], PINS["rx"])
     return _state["uart"]

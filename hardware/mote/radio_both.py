@@ -42,7 +42,7 @@ class BothRadios:
         known = self._heard_on.get(destination)
         for radio in self._radios if known is None else (known,):
             radio.send(destination, frame, now)
-        self._plan()
+        self._update_next_us()
 
     def poll(self, now):
         """Return the frames that both radios received, as `DatagramRadio.poll` does."""
@@ -51,7 +51,7 @@ class BothRadios:
             for received in radio.poll(now):
                 self._heard_on[received[1]] = radio
                 heard.append(received)
-        self._plan()
+        self._update_next_us()
         return heard
 
     def outcomes(self):
@@ -70,6 +70,6 @@ class BothRadios:
         for radio in self._radios:
             radio.close()
 
-    def _plan(self):
+    def _update_next_us(self):
         times = [radio.next_us for radio in self._radios if radio.next_us is not None]
         self.next_us = min(times) if times else None

@@ -51,9 +51,9 @@ class EspNowRadio(DatagramRadio):
         self._dropped = 0
         self._checked_us = None
         self._esp = espnow.ESPNow()
-        self._begin()
+        self._start_radio()
 
-    def _begin(self):
+    def _start_radio(self):
         if self._wifi is None:
             station = network.WLAN(network.STA_IF)
             station.active(True)
@@ -84,7 +84,7 @@ class EspNowRadio(DatagramRadio):
         if mac is None:
             self._esp.send(BROADCAST, datagram, False)
             return None
-        self._register(mac)
+        self._register_peer(mac)
         try:
             return self._esp.send(mac, datagram, True)
         except OSError as error:
@@ -92,7 +92,7 @@ class EspNowRadio(DatagramRadio):
                 self._peers.remove(mac)  # It is registered again for the next try.
             raise
 
-    def _register(self, mac):
+    def _register_peer(self, mac):
         if mac in self._peers:
             self._peers.remove(mac)
         else:
@@ -134,7 +134,7 @@ class EspNowRadio(DatagramRadio):
             self._checked_us = now
         elif now - (self._checked_us or now) > STUCK_US:
             self.count("stuck")
-            self._restart(now)
+            self._restart_radio(now)
             self._checked_us = now
         return heard
 
@@ -145,7 +145,7 @@ class EspNowRadio(DatagramRadio):
             network.WLAN(network.STA_IF).active(False)
         else:
             self._wifi.restart()
-        self._begin()
+        self._start_radio()
 
     def close(self):
         """End ESP-NOW. The Wi-Fi hardware keeps running."""

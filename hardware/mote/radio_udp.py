@@ -26,9 +26,9 @@ class UdpRadio(DatagramRadio):
         self._port = settings.get("port", 47700)
         self._target = settings.get("to", "127.255.255.255")
         self._to = socket.getaddrinfo(self._target, self._port)[0][-1]
-        self._open()
+        self._open_socket()
 
-    def _open(self):
+    def _open_socket(self):
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_BROADCAST", 0x20), 1)
@@ -76,7 +76,7 @@ class UdpRadio(DatagramRadio):
             if self._network is not None:
                 self._network.restart()
         finally:
-            self._open()
+            self._open_socket()
 
     def close(self):
         """Close the socket."""

@@ -45,11 +45,11 @@ def make_sensor(settings, now, board):
     if every_us < 1:
         raise ParameterError("a sensor's every_ms is %r; it must be above 0" % settings["every_ms"])
     if kind == "constant":
-        value = _constant(settings["value"])
+        value = _make_constant(settings["value"])
     elif kind == "ramp":
-        value = _ramp(settings["start"], settings["step"], settings["stop"])
+        value = _make_ramp(settings["start"], settings["step"], settings["stop"])
     elif kind == "log":
-        value = _log(settings["values"])
+        value = _make_log(settings["values"])
     elif kind == "board" and hasattr(board, "read_sensor"):
         value = board.read_sensor
     else:
@@ -57,18 +57,18 @@ def make_sensor(settings, now, board):
     return Sensor(settings["key"], every_us, value, now)
 
 
-def _constant(value):
+def _make_constant(value):
     return lambda number: value
 
 
-def _ramp(start, step, stop):
+def _make_ramp(start, step, stop):
     if step == 0 or (stop - start) * step < 0:
         raise ParameterError("a ramp from %r does not reach %r in steps of %r; change the step" % (start, stop, step))
     count = (stop - start) // step + 1
     return lambda number: start + number % count * step
 
 
-def _log(values):
+def _make_log(values):
     if not values:
         raise ParameterError("a sensor of kind log has no values; it needs at least one")
     return lambda number: values[number % len(values)]

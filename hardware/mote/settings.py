@@ -118,10 +118,10 @@ def _read_count(path):
 
 def _check(is_valid, sentence, value):
     if not is_valid:
-        raise ParameterError(sentence % _shown(value))
+        raise ParameterError(sentence % _format_value(value))
 
 
-def _shown(value):
+def _format_value(value):
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -129,7 +129,9 @@ def _shown(value):
 def _check_number(name, value, least, most):
     is_number = isinstance(value, int) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:
-        raise ParameterError("%s is %s; it must be an integer from %d to %d" % (name, _shown(value), least, most))
+        raise ParameterError(
+            "%s is %s; it must be an integer from %d to %d" % (name, _format_value(value), least, most)
+        )
 
 
 def _check_object(name, value, keys):
@@ -166,7 +168,7 @@ def _check_target(target):
     octets = address.split(".") if isinstance(address, str) else ()
     if len(octets) != 4 or not all(octet.isdigit() and int(octet) < 256 for octet in octets):
         raise ParameterError(
-            "target.address is %s; it must be an IPv4 address such as 192.168.4.255" % _shown(target["address"])
+            "target.address is %s; it must be an IPv4 address such as 192.168.4.255" % _format_value(target["address"])
         )
     if "port" in target:
         _check_number("target.port", target["port"], 1, 65535)
@@ -176,7 +178,7 @@ def _check_sensor(sensor, pins):
     _check(isinstance(sensor, dict), "sensor is %s; it must be an object", sensor)
     kind = sensor.get("kind")
     if kind not in SENSOR_KINDS:
-        raise ParameterError("sensor.kind is %s; it must be one of %s" % (_shown(kind), ", ".join(SENSOR_KINDS)))
+        raise ParameterError("sensor.kind is %s; it must be one of %s" % (_format_value(kind), ", ".join(SENSOR_KINDS)))
     if ("key" in sensor) != ("every_ms" in sensor):
         missing = "every_ms" if "key" in sensor else "key"
         raise ParameterError("sensor.%s is missing; key and every_ms are given together" % missing)

@@ -43,7 +43,7 @@ def pages(extra: Path) -> dict[str, str]:
         if stored["digest"] == code_digest():
             return dict(stored["pages"])
     (extra / "pictures").mkdir(parents=True, exist_ok=True)
-    contents = {f"{name}.md": _make(name, extra) for name in wb.gallery.names()} | {"index.md": _index()}
+    contents = {f"{name}.md": _make_page(name, extra) for name in wb.gallery.names()} | {"index.md": _format_index()}
     state.write_text(json.dumps({"digest": code_digest(), "pages": contents}), encoding="utf-8")
     return contents
 
@@ -63,7 +63,7 @@ def lines_of(name: str) -> str:
     return f'import workbench as wb\n\n{python_lines(scenario)}run = scenario.run()\nrun.save_html("{name}.html")\n'
 
 
-def _make(name: str, extra: Path) -> str:
+def _make_page(name: str, extra: Path) -> str:
     """Run the gallery's scenario ``name``, write its living page and picture, and return its Markdown page."""
     model = wb.gallery.model(name)
     runs = {type(model.scenario.protocol).__name__: model.scenario.run()}
@@ -72,18 +72,18 @@ def _make(name: str, extra: Path) -> str:
     run = next(iter(runs.values()))
     run.save_html(extra / "living" / f"{name}.html")
     run.figure(time_s=model.scenario.duration_s * PICTURE_SHARE).save(extra / "pictures" / f"{name}.svg")
-    return _page(name, runs)
+    return _format_page(name, runs)
 
 
-def _page(name: str, runs: Mapping[str, Any]) -> str:
+def _format_page(name: str, runs: Mapping[str, Any]) -> str:
     model = wb.gallery.model(name)
     run = next(iter(runs.values()))
     title = html.escape(model.title, quote=True)
     explanation = run.explain()
-    reasons = [explanation.headline, "", *(f"* {_plain(sentence)}" for sentence in explanation.sentences), ""]
+    reasons = [explanation.headline, "", *(f"* {_escape_markdown(sentence)}" for sentence in explanation.sentences), ""]
     header = f"| | {' | '.join(runs)} |\n|---|{'--:|' * len(runs)}"
     rows = [
-        f"| {label} | {' | '.join(_number(other.metrics[metric]) for other in runs.values())} |"
+        f"| {label} | {' | '.join(_format_number(other.metrics[metric]) for other in runs.values())} |"
         for metric, label in SHOWN.items()
         if metric in run.metrics
     ]
@@ -119,18 +119,18 @@ def _page(name: str, runs: Mapping[str, Any]) -> str:
     )
 
 
-def _plain(sentence: str) -> str:
+def _escape_markdown(sentence: str) -> str:
     """Return a sentence for Markdown: characters that have a meaning there are escaped."""
     return "".join(f"\\{character}" if character in "\\`*_[]<>{}#|" else character for character in sentence)
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "–"
     return f"{value:,.3g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:,.0f}"
 
 
-def _index() -> str:
+def _format_index() -> str:
     lines = [
         "# Gallery",
         "",

@@ -40,10 +40,10 @@ def complete(app: Any, docname: str, content: list[str]) -> None:
     folder = posixpath.dirname(docname)
     up = "../" * (folder.count("/") + 1 if folder else 0)
     text = _INCLUSION.sub(lambda match: _ANY_LINK.sub(rf"\g<1>{up}\g<2>", section(match[1])), content[0])
-    content[0] = _LINK.sub(lambda match: _keep_or_name(Path(app.srcdir), folder, match), text)
+    content[0] = _LINK.sub(lambda match: _convert_link(Path(app.srcdir), folder, match), text)
 
 
-def _keep_or_name(tree: Path, folder: str, match: re.Match[str]) -> str:
+def _convert_link(tree: Path, folder: str, match: re.Match[str]) -> str:
     """Return the link in ``match``, or its text and path if it leads to a file of the repository that the site lacks.
 
     ``tree`` is the folder of the site's sources, ``folder`` that of the page within it.

@@ -57,8 +57,8 @@ def executed_file(path: Path, notebook: dict[str, Any], executed: Path = EXECUTE
         cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
     except (ValueError, KeyError, TypeError):
         return None
-    return file if [_source(cell) for cell in cells] == [_source(cell) for cell in notebook["cells"]] else None
+    return file if [_read_cell(cell) for cell in cells] == [_read_cell(cell) for cell in notebook["cells"]] else None
 
 
-def _source(cell: dict[str, Any]) -> tuple[str, str]:
+def _read_cell(cell: dict[str, Any]) -> tuple[str, str]:
     return cell["cell_type"], "".join(cell["source"])

@@ -101,7 +101,7 @@ def results() -> dict[str, type]:
         function = waiting.pop()
         for result in _returned_classes(function):
             dotted = f"{result.__module__}.{result.__qualname__}"
-            if dotted.startswith("workbench.widgets.") and _name(function) not in HOME:
+            if dotted.startswith("workbench.widgets.") and _qualified_name(function) not in HOME:
                 continue  # the parts of widgets are not for programs
             if owned(result) and id(result) not in public and dotted not in classes and inspect.getdoc(result):
                 if result.__name__.startswith("_") or _is_in_public_module(result):
@@ -111,7 +111,7 @@ def results() -> dict[str, type]:
     return dict(sorted(classes.items(), key=lambda item: item[1].__name__))
 
 
-def _name(function: Any) -> str:
+def _qualified_name(function: Any) -> str:
     return str(getattr(function, "__qualname__", "."))
 
 
@@ -163,10 +163,12 @@ def page_of(name: str) -> str:
 
 def pages() -> dict[str, str]:
     """Return {path: reStructuredText}: the pages of all public names, of the classes of results, and the index."""
-    contents = {f"{page_of(name)}.rst": _page(name) for name in HOME}
+    contents = {f"{page_of(name)}.rst": _format_page(name) for name in HOME}
     for dotted, owner in results().items():
-        contents[f"{page_of_result(dotted)}.rst"] = "\n".join([*_heading(owner.__name__), *_class(dotted, owner)])
-    return contents | {"index.rst": _index()}
+        contents[f"{page_of_result(dotted)}.rst"] = "\n".join(
+            [*_heading(owner.__name__), *_document_class(dotted, owner)]
+        )
+    return contents | {"index.rst": _format_index()}
 
 
 def page_of_result(dotted: str) -> str:
@@ -178,10 +180,14 @@ def _heading(title: str, line: str = "=") -> list[str]:
     return [title, line * len(title), ""]
 
 
-def _page(name: str) -> str:
+def _format_page(name: str) -> str:
     value = getattr(workbench, name)
     if not is_module(value):
-        body = _class(f"workbench.{name}", value) if inspect.isclass(value) else _function(f"workbench.{name}", value)
+        body = (
+            _document_class(f"workbench.{name}", value)
+            if inspect.isclass(value)
+            else _document_function(f"workbench.{name}", value)
+        )
         return "\n".join([*_heading(f"wb.{name}"), *body])
     lines = [*_heading(f"wb.{name}"), f".. py:module:: workbench.{name}", ""]
     lines += [*to_rst(inspect.getdoc(value) or ""), ""]
@@ -190,15 +196,17 @@ def _page(name: str) -> str:
         entry = getattr(value, member)
         dotted = f"workbench.{name}.{member}"
         if member in HOME and (getattr(workbench, member) is entry or is_module(entry)):
-            groups["Also public names of the package"].append([f"* :doc:`wb.{member} <{_up(name)}{page_of(member)}>`"])
+            groups["Also public names of the package"].append(
+                [f"* :doc:`wb.{member} <{_path_to_root(name)}{page_of(member)}>`"]
+            )
         elif is_module(entry):
             groups["Modules"].append([f"``wb.{name}.{member}``", *_indent(to_rst(inspect.getdoc(entry) or "")[:1])])
         elif inspect.isclass(entry):
-            groups["Classes"].append(_class(dotted, entry))
+            groups["Classes"].append(_document_class(dotted, entry))
         elif callable(entry) and hasattr(entry, "__name__"):
-            groups["Functions"].append(_function(dotted, entry))
+            groups["Functions"].append(_document_function(dotted, entry))
         else:
-            groups["Values"].append(_value(dotted, entry))
+            groups["Values"].append(_document_value(dotted, entry))
     for title in ("Functions", "Classes", "Values", "Modules", "Also public names of the package"):
         if title in groups:
             lines += _heading(title, "-")
@@ -207,11 +215,11 @@ def _page(name: str) -> str:
     return "\n".join(lines)
 
 
-def _up(name: str) -> str:
+def _path_to_root(name: str) -> str:
     return "../" * page_of(name).count("/")
 
 
-def _class(dotted: str, owner: type) -> list[str]:
+def _document_class(dotted: str, owner: type) -> list[str]:
     lines = [f".. autoclass:: {dotted}", "   :show-inheritance:" if _has_public_base(owner) else "", ""]
     for member in class_members(owner):
         value = inspect.getattr_static(owner, member)
@@ -225,18 +233,18 @@ def _has_public_base(owner: type) -> bool:
     return any(owned(base) for base in owner.__bases__)
 
 
-def _function(dotted: str, function: Any) -> list[str]:
+def _document_function(dotted: str, function: Any) -> list[str]:
     return [f".. autofunction:: {dotted}", ""]
 
 
-def _value(dotted: str, value: Any) -> list[str]:
+def _document_value(dotted: str, value: Any) -> list[str]:
     text = repr(value)
     shown = text if len(text) <= _SHORT_VALUE else f"{text[:_SHORT_VALUE]}…"
     type_name = type(value).__name__
     return [f".. py:data:: {dotted}", f"   :type: {type_name}", f"   :value: {shown}", ""]
 
 
-def _index() -> str:
+def _format_index() -> str:
     """Return the index: the public names by section, each with the first sentence of its docstring."""
     sections = defaultdict(list)
     for name, home in sorted(HOME.items(), key=lambda item: (item[0].lower(), item[0])):
@@ -258,7 +266,7 @@ def _index() -> str:
         if section == RESULTS:
             lines += ["Functions return objects of these classes. They are not made directly.", ""]
         for title, page, sentence in sections[section]:
-            lines += [f":doc:`{title} <{page}>`", f"   {_inline(sentence)}", ""]
+            lines += [f":doc:`{title} <{page}>`", f"   {_convert_inline(sentence)}", ""]
         lines += [".. toctree::", "   :hidden:", ""]
         lines += [f"   {title} <{page}>" for title, page, _ in sections[section]]
         lines += [""]
@@ -303,7 +311,7 @@ _ENTRY = re.compile(r"^(\S(?:.*?\S)?)\s{2,}(\S.*)$")
 _UNDERLINE = re.compile(r"^[-=~]{3,}$")
 
 
-def _inline(text: str) -> str:
+def _convert_inline(text: str) -> str:
     """Return a line of prose as reStructuredText: code stays code, all other characters are literal."""
     parts, end = [], 0
     for match in _CODE.finditer(text):
@@ -338,40 +346,40 @@ def to_rst(docstring: str) -> list[str]:
         if not block_lines:
             continue
         if len(block_lines) >= 2 and _UNDERLINE.match(block_lines[1]) and not _UNDERLINE.match(block_lines[0]):
-            result += [f"**{_escape(block_lines[0])}**", "", *_definitions(block_lines[2:]), ""]
+            result += [f"**{_escape(block_lines[0])}**", "", *_convert_definitions(block_lines[2:]), ""]
         else:
-            result += [*_block(block_lines), ""]
+            result += [*_convert_block(block_lines), ""]
     return result
 
 
-def _block(lines: list[str]) -> list[str]:
+def _convert_block(lines: list[str]) -> list[str]:
     if lines[0].startswith((" ", ">>>", "+--", "===", "|")):
-        return _literal(lines)
+        return _convert_literal(lines)
     if _ENTRY.match(lines[0]) and all(line.startswith("  ") or _ENTRY.match(line) for line in lines):
-        return _entries(lines)
+        return _convert_entries(lines)
     indented = next((number for number, line in enumerate(lines) if line.startswith("  ")), len(lines))
-    paragraph = [_inline(" ".join(line.strip() for line in lines[:indented]))]
+    paragraph = [_convert_inline(" ".join(line.strip() for line in lines[:indented]))]
     if indented == len(lines):
         return paragraph
     rest = indented
     while rest < len(lines) and lines[rest].startswith("  "):
         rest += 1
-    following = _block(lines[rest:]) if rest < len(lines) else []
+    following = _convert_block(lines[rest:]) if rest < len(lines) else []
     inner = inspect.cleandoc("\n".join(lines[indented:rest])).splitlines()
     if indented == 1 and len(lines[0]) <= 60 and not lines[0].rstrip().endswith(":"):  # a heading with its text
         first = lines[indented:rest]
         width = min(len(line) - len(line.lstrip()) for line in first)
-        body = _block([line[width:] for line in first])
+        body = _convert_block([line[width:] for line in first])
         return [*paragraph, *_indent(body), "", *following]
-    return [*paragraph, "", *(_literal(inner)), "", *following]
+    return [*paragraph, "", *(_convert_literal(inner)), "", *following]
 
 
-def _literal(lines: list[str]) -> list[str]:
+def _convert_literal(lines: list[str]) -> list[str]:
     width = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
     return ["::", "", *_indent([line[width:] for line in lines])]
 
 
-def _entries(lines: list[str]) -> list[str]:
+def _convert_entries(lines: list[str]) -> list[str]:
     """Return aligned lines ("name    text") as a reStructuredText definition list.
 
     A text may continue on further lines.
@@ -381,22 +389,22 @@ def _entries(lines: list[str]) -> list[str]:
         match = _ENTRY.match(line)
         if match and not line.startswith(" "):
             result += [
-                _inline(f"``{match[1]}``") if "`" not in match[1] else _inline(match[1]),
-                f"   {_inline(match[2])}",
+                _convert_inline(f"``{match[1]}``") if "`" not in match[1] else _convert_inline(match[1]),
+                f"   {_convert_inline(match[2])}",
             ]
         else:
-            result[-1] += f" {_inline(line.strip())}"
+            result[-1] += f" {_convert_inline(line.strip())}"
     return result
 
 
-def _definitions(lines: list[str]) -> list[str]:
+def _convert_definitions(lines: list[str]) -> list[str]:
     """Return the lines of a numpydoc section, names with indented texts, as a reStructuredText definition list."""
     result = []
     for line in lines:
         if line.startswith(" "):
-            result.append(f"   {_inline(line.strip())}")
+            result.append(f"   {_convert_inline(line.strip())}")
         else:
-            result.append(_inline(f"``{line.strip()}``"))
+            result.append(_convert_inline(f"``{line.strip()}``"))
     return result
 
 
@@ -406,7 +414,7 @@ def process_docstring(app: Any, kind: str, name: str, value: Any, options: Any, 
     A handler of autodoc's event ``autodoc-process-docstring``.
     """
     text = inspect.cleandoc("\n".join(lines))
-    lines[:] = [*to_rst(text), "", *_origin(value), ""]
+    lines[:] = [*to_rst(text), "", *_describe_origin(value), ""]
 
 
 _BACK = re.compile(r'(<a class="viewcode-back" href="[^"#]*)#([^"]*)"')
@@ -439,7 +447,7 @@ def repair_back_links(app: Any, page: str, template: str, context: dict[str, Any
     context["body"] = _BACK.sub(repaired, context["body"])
 
 
-def _origin(value: Any) -> list[str]:
+def _describe_origin(value: Any) -> list[str]:
     """Return reStructuredText lines that name the module of a class or function; [] for values of other packages."""
     function = value.fget if isinstance(value, property) else inspect.unwrap(value) if callable(value) else value
     module = getattr(function, "__module__", None)

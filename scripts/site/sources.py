@@ -30,9 +30,9 @@ def assemble(tree: Path) -> None:
     """Write the tree of source files into a folder, and remove files of an earlier build that are not in the tree."""
     contents = {path.relative_to(PAGES).as_posix(): path.read_bytes() for path in sorted(PAGES.rglob("*.md"))}
     contents |= {path.relative_to(REPOSITORY).as_posix(): path.read_bytes() for path in included()}
-    contents |= _in_folder("notebooks", notebooks.pages())
-    contents |= _in_folder("reference", reference.pages())
-    contents |= _in_folder("gallery", gallery.pages(tree / EXTRA / "gallery"))
+    contents |= _place_in_folder("notebooks", notebooks.pages())
+    contents |= _place_in_folder("reference", reference.pages())
+    contents |= _place_in_folder("gallery", gallery.pages(tree / EXTRA / "gallery"))
     for path in sorted(tree.rglob("*")) if tree.is_dir() else ():
         name = path.relative_to(tree).as_posix()
         if path.is_file() and name not in contents and not name.startswith(_LATER_USED):
@@ -49,5 +49,5 @@ def included() -> list[Path]:
     return [path for pattern in INCLUDED for path in sorted(REPOSITORY.glob(pattern))]
 
 
-def _in_folder(folder: str, pages: dict[str, str]) -> dict[str, bytes]:
+def _place_in_folder(folder: str, pages: dict[str, str]) -> dict[str, bytes]:
     return {f"{folder}/{name}": text.encode() for name, text in pages.items()}

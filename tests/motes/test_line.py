@@ -98,7 +98,7 @@ def test_messages_of_a_mote_to_another_host_are_ignored(fake, impatient):
         fake.is_silent = True
         fake.ready(mote._session ^ 2)
         wait_until(lambda: mote.is_lost)
-        token = mote._next_token()
+        token = mote._make_token()
         mote._answers[token] = answers.append
         fake.send(messages.SEND, -1, rest=b"another's")
         fake.send(messages.ANSWER, token, 1, 0, -1, 0)
@@ -154,7 +154,7 @@ def test_an_error_in_a_callback_is_a_loss_with_its_reason(fake, impatient):
 
 
 def test_hosts_begin_with_different_tokens():
-    assert len({Mote("socket://127.0.0.1:1")._next_token() for _ in range(20)}) > 1
+    assert len({Mote("socket://127.0.0.1:1")._make_token() for _ in range(20)}) > 1
 
 
 # Lines

@@ -46,8 +46,8 @@ def test_the_notes_are_the_section_of_the_version():
 def test_the_repositorys_own_changelog_and_versions_can_be_read():
     sections = release.changelog_sections((REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"))
     released = [version for version, date, text in sections if date and text]
-    assert released[0] == workbench.__version__ == release._only(release._VERSION, "workbench/__init__.py")
-    assert release._only(release._CITED, "CITATION.cff") == workbench.__version__
+    assert released[0] == workbench.__version__ == release._find_version(release._VERSION, "workbench/__init__.py")
+    assert release._find_version(release._CITED, "CITATION.cff") == workbench.__version__
 
 
 def test_a_release_without_problems_has_none():

@@ -50,7 +50,7 @@ def write(data):
             while rest:  # MicroPython's sendall gives up without an error.
                 rest = rest[connection.send(rest) :]
         except OSError:  # The host is gone, or does not read, which must not block the mote.
-            _hang_up(connection)
+            _close_connection(connection)
 
 
 def make_radio(mote, address, settings):
@@ -88,20 +88,20 @@ def run(mote):
     while True:
         wait_us = mote.step()
         sockets = [listener] + _line + ([mote.radio.fileno()] if mote.radio is not None else [])
-        readable = _readable(sockets, 1000000 if wait_us is None else min(1000000, wait_us))
+        readable = _wait_readable(sockets, 1000000 if wait_us is None else min(1000000, wait_us))
         if listener in readable:
             connection = listener.accept()[0]
             if len(_line) == _MOST_HOSTS:
-                _hang_up(_line[-1])
+                _close_connection(_line[-1])
             # Messages are small and urgent: Nagle's algorithm would hold them back for 40 ms.
             connection.setsockopt(6, 1, 1)  # IPPROTO_TCP, TCP_NODELAY
             connection.setblocking(False)
             _line.append(connection)
         for connection in [host for host in _line if host in readable]:
-            _read(mote, connection)
+            _read_connection(mote, connection)
 
 
-def _readable(sockets, wait_us):
+def _wait_readable(sockets, wait_us):
     """Wait at most ``wait_us`` until a socket has data; return the sockets that have data."""
     if hasattr(select, "select"):
         return select.select(sockets, [], [], wait_us / 1e6)[0]
@@ -111,7 +111,7 @@ def _readable(sockets, wait_us):
     return [ready[0] for ready in poller.poll((wait_us + 999) // 1000)]
 
 
-def _read(mote, connection):
+def _read_connection(mote, connection):
     try:
         data = connection.recv(4096)
     except OSError:
@@ -119,10 +119,10 @@ def _read(mote, connection):
     if data:
         mote.feed(data)
     else:
-        _hang_up(connection)
+        _close_connection(connection)
 
 
-def _hang_up(connection):
+def _close_connection(connection):
     if connection in _line:
         _line.remove(connection)
     connection.close()
