@@ -185,7 +185,7 @@ def memory_url(monkeypatch):
     """Return the URL of an object store in the memory of this process, whose locks expire within a second."""
     obstore = pytest.importorskip("obstore", reason="obstore is not installed: pip install obstore")
     store = obstore.store.MemoryStore()
-    monkeypatch.setattr(objects, "_store", lambda root: store)
+    monkeypatch.setattr(objects, "_open_store", lambda root: store)
     for name, seconds in (("BEAT_S", 0.05), ("EXPIRES_S", 0.6), ("_POLL_S", 0.05)):
         monkeypatch.setattr(locks, name, seconds)
     return "memory://bucket/results"
@@ -203,10 +203,10 @@ def s3_environment():
 @pytest.fixture
 def s3_url(s3_environment):
     """Return the URL of an empty folder of the S3 server, and set the environment variables of its clients."""
-    objects._store.cache_clear()
+    objects._open_store.cache_clear()
     with object_stores.variables(s3_environment):
         yield f"s3://{object_stores.BUCKET}/{uuid.uuid4().hex}"
-    objects._store.cache_clear()
+    objects._open_store.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -69,7 +69,7 @@ def _shift_to_zero(column: np.ndarray) -> tuple[np.ndarray, int]:
     """
     if column.dtype.kind not in "iu" or column.dtype == np.uint64:
         return _rank_values(column)
-    lowest_number, span = _span(column)
+    lowest_number, span = _find_span(column)
     return (
         _rank_values(column)
         if span >= _MOST_KEYS
@@ -82,7 +82,7 @@ def _rank_values(column: np.ndarray) -> tuple[np.ndarray, int]:
     return inverse, max(len(values), 1)
 
 
-def _span(column: np.ndarray) -> tuple[int, int]:
+def _find_span(column: np.ndarray) -> tuple[int, int]:
     """Return the lowest of the integers in ``column``, and highest - lowest + 1; (0, 0) for an empty column."""
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, -1)
     return low, high - low + 1
@@ -97,7 +97,7 @@ def argsort(keys: np.ndarray) -> np.ndarray:
     """Return ``np.argsort(keys, kind="stable")`` (n,). Integers of a long array are sorted 16 bits at a time."""
     if len(keys) < _FEW or keys.dtype.kind not in "iu" or keys.dtype == np.uint64:
         return np.argsort(keys, kind="stable")
-    lowest_key, span = _span(keys)
+    lowest_key, span = _find_span(keys)
     if span > 1 << (_DIGIT * _MOST_DIGITS):
         return np.argsort(keys, kind="stable")
     offsets = np.subtract(keys, lowest_key, dtype=np.int64)
@@ -121,7 +121,7 @@ def unique_inverse(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if keys.dtype.kind not in "iu" or keys.dtype == np.uint64:
         distinct_keys, inverse = np.unique(keys, return_inverse=True)
         return distinct_keys, inverse.reshape(-1)
-    lowest_key, span = _span(keys)
+    lowest_key, span = _find_span(keys)
     if _is_dense(span, len(keys)):
         offsets = np.subtract(keys, lowest_key, dtype=np.int64)
         is_used = np.zeros(span, bool)
@@ -139,7 +139,7 @@ def unique_index(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct values of ``keys`` (k,), ascending, and the index of each value's first row (k,)."""
     if keys.dtype.kind not in "iu" or keys.dtype == np.uint64:
         return np.unique(keys, return_index=True)
-    lowest_key, span = _span(keys)
+    lowest_key, span = _find_span(keys)
     if _is_dense(span, len(keys)):
         first_row = np.full(span, -1)
         first_row[np.subtract(keys[::-1], lowest_key, dtype=np.int64)] = np.arange(len(keys))[
@@ -196,7 +196,7 @@ def take_rows(table: _SomeTable, rows: np.ndarray) -> _SomeTable:
 def find_last(rows: Table, table: Table) -> np.ndarray:
     """Return for each row (n,) the index of the last equal row in ``table``, or -1 if ``table`` has no equal row."""
     wanted_keys, table_keys = shared_keys(rows, table)
-    lowest_key, span = _span(table_keys)
+    lowest_key, span = _find_span(table_keys)
     if _is_dense(span, len(wanted_keys) + len(table_keys)):
         last_index_of_key = np.full(span + 1, -1)  # the last entry is for keys out of the range
         last_index_of_key[table_keys - lowest_key] = np.arange(len(table_keys))

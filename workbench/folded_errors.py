@@ -23,7 +23,7 @@ _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 def fold(shell: Any) -> None:
     """Display the workbench's errors with a folded traceback, unless the shell already has an error handler."""
     if not shell.custom_exceptions:
-        shell.set_custom_exc((WorkbenchError,), _show)
+        shell.set_custom_exc((WorkbenchError,), _show_folded_error)
 
 
 def shortened(sentence: str, most: int) -> str:
@@ -31,7 +31,7 @@ def shortened(sentence: str, most: int) -> str:
     return sentence if len(sentence) <= most else f"{sentence[: most // 3]}…{sentence[-most * 2 // 3 :]}"
 
 
-def _show(
+def _show_folded_error(
     shell: Any,
     kind: type[BaseException],
     error: BaseException,

@@ -249,12 +249,12 @@ def _check_call(
             else f"was called with wrong arguments ({error})"
         )
         parameters_text = ", ".join(
-            _without_type(parameter) for parameter in signature.parameters.values() if parameter.name != hidden
+            _format_without_type(parameter) for parameter in signature.parameters.values() if parameter.name != hidden
         )
         raise WrongCall(f"{name} {fault}; it is called as {name}({parameters_text})") from None
 
 
-def _without_type(parameter: inspect.Parameter) -> str:
+def _format_without_type(parameter: inspect.Parameter) -> str:
     return str(parameter.replace(annotation=inspect.Parameter.empty))
 
 
@@ -323,7 +323,7 @@ def documentation(
     lines = [
         line
         for parameter in parameters
-        for line in _describe(parameter, types.get(parameter.name, type(parameter.default).__name__))
+        for line in _describe_parameter(parameter, types.get(parameter.name, type(parameter.default).__name__))
     ]
     section_lines = [title, "-" * len(title), *lines] if lines else []
     return "\n".join([*([inspect.cleandoc(text), ""] if text else []), *section_lines]).rstrip()
@@ -334,7 +334,7 @@ def sections(text: str, tables: Mapping[str, Iterable[Any]]) -> str:
     return "\n\n".join([inspect.cleandoc(text), *(documentation("", table, name) for name, table in tables.items())])
 
 
-def _describe(parameter: Any, kind: str) -> tuple[str, str]:
+def _describe_parameter(parameter: Any, kind: str) -> tuple[str, str]:
     name, default, minimum, maximum, unit, reason = parameter
     if isinstance(minimum, tuple):
         range_text = f"one of {', '.join(map(repr, minimum))}"

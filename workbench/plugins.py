@@ -58,7 +58,7 @@ def load(kind: str, name: str) -> Any:
         return _provided[kind].get(name)
     if (kind, name) not in _loaded and name in _find_entry_points(kind):
         try:
-            _loaded[kind, name] = _load(kind, _find_entry_points(kind)[name])
+            _loaded[kind, name] = _load_plugin(kind, _find_entry_points(kind)[name])
         except (Exception, SystemExit) as error:
             leave_out(kind, name, error)
     return _loaded.get((kind, name))
@@ -111,7 +111,7 @@ def _find_entry_points(kind: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in reversed(tuple(entry_points(group=f"workbench.{kind}")))}
 
 
-def _load(kind: str, entry: EntryPoint) -> Any:
+def _load_plugin(kind: str, entry: EntryPoint) -> Any:
     plugin = entry.load()
     for attribute in KINDS[kind]:
         if not hasattr(plugin, attribute):

@@ -122,8 +122,8 @@ class SensorField:
 
         ``extent`` is the width and height of the network's area in meters.
         """
-        reading = self.base + self._diurnal(time_s) + self._spatial(x_m, y_m)
-        reading += self._hot_spot(x_m, y_m, time_s, extent) + self._noise(node, time_s)
+        reading = self.base + self._diurnal_component(time_s) + self._spatial_component(x_m, y_m)
+        reading += self._hot_spot_component(x_m, y_m, time_s, extent) + self._noise_component(node, time_s)
         return round(round(reading / self.resolution) * self.resolution, 6)
 
     def attributes(
@@ -184,22 +184,22 @@ class SensorField:
         except ParameterError as error:
             raise ScenarioError(str(error)) from error
 
-    def _diurnal(self, time_s: float) -> float:
+    def _diurnal_component(self, time_s: float) -> float:
         return self.diurnal_amplitude * math.cos(2 * math.pi * (time_s - self.diurnal_peak_s) / self.diurnal_period_s)
 
-    def _spatial(self, x_m: float, y_m: float) -> float:
+    def _spatial_component(self, x_m: float, y_m: float) -> float:
         components = _draw_components(self.seed, self.correlation_length_m)
         sum_of_cosines = math.fsum(math.cos(k_x * x_m + k_y * y_m + phase) for k_x, k_y, phase in components)
         return self.spatial_sigma * math.sqrt(2 / _COMPONENTS) * sum_of_cosines
 
-    def _hot_spot(self, x_m: float, y_m: float, time_s: float, extent: tuple[float, float]) -> float:
+    def _hot_spot_component(self, x_m: float, y_m: float, time_s: float, extent: tuple[float, float]) -> float:
         center = self.hot_spot_at(time_s, extent)
         if center is None:
             return 0.0
         distance_in_radii = math.dist(center, (x_m, y_m)) / self.hot_spot_radius_m
         return self.hot_spot_amplitude * math.exp(-0.5 * distance_in_radii * distance_in_radii)
 
-    def _noise(self, node: int, time_s: float) -> float:
+    def _noise_component(self, node: int, time_s: float) -> float:
         key = draws.make_key(self.seed, purposes.SENSOR_FIELD, _NOISE, node, round(time_s * 1e6))
         return self.noise_sigma * draws.Stream(key).normal()
 

@@ -89,7 +89,7 @@ def test_a_url_that_is_not_of_spark_is_an_error_with_the_allowed_forms(master):
     ],
 )
 def test_addresses_of_a_url(master, addresses):
-    assert spark_doctor._addresses(master) == addresses
+    assert spark_doctor._parse_addresses(master) == addresses
 
 
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
@@ -199,7 +199,7 @@ LOST = "Job aborted: Lost task 0.0 in stage 1.0 (TID 4) (10.0.0.2 executor 1): "
     ],
 )
 def test_a_failure_of_a_task_is_a_sentence_and_a_remedy(text, subject, sentence, remedy):
-    check = spark_doctor._failed_check(RuntimeError(text))
+    check = spark_doctor._make_failed_check(RuntimeError(text))
     assert (check.subject, check.state) == (subject, PROBLEM)
     assert check.sentence.startswith(sentence) and remedy in check.remedy
 
@@ -309,8 +309,10 @@ def test_variables_are_those_of_the_store_of_a_url(monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_REGION", "here")
     monkeypatch.setenv("GOOGLE_BUCKET", "here")
-    assert spark_doctor._variables("s3://bucket") == ["AWS_REGION"]
-    assert spark_doctor._variables("/folder") == spark_doctor._variables("memory://bucket") == []
+    assert spark_doctor._list_needed_variables("s3://bucket") == ["AWS_REGION"]
+    assert (
+        spark_doctor._list_needed_variables("/folder") == spark_doctor._list_needed_variables("memory://bucket") == []
+    )
 
 
 # The probe file

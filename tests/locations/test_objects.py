@@ -44,7 +44,7 @@ def test_a_url_that_names_no_store_is_refused_with_a_sentence(url):
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
     with pytest.raises(wb.DataError, match=r"needs obstore: pip install 'sensor-pubsub-workbench\[objects\]'"):
-        objects._store.__wrapped__("s3://bucket")
+        objects._open_store.__wrapped__("s3://bucket")
 
 
 @pytest.mark.parametrize("fixture", ["memory_url", "s3_url"])
@@ -121,7 +121,7 @@ def test_an_object_is_replaced_only_if_it_has_not_changed(request, fixture):
 
 
 def test_an_unreachable_store_is_an_error_of_one_line(s3_url, monkeypatch):
-    objects._store.cache_clear()
+    objects._open_store.cache_clear()
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr(objects, "_RETRIES", {"max_retries": 0})
     with pytest.raises(OSError) as error:

@@ -110,7 +110,7 @@ def test_tracks_differ_by_node_and_seed_and_the_models_own_seed_comes_first(mode
 
 
 def test_the_key_of_a_node_is_that_of_the_scalar_draws():
-    keys = models._keys(7, 2, np.array([0, 5, 2**31 - 1]))
+    keys = models._make_keys(7, 2, np.array([0, 5, 2**31 - 1]))
     assert keys.tolist() == [draws.make_key(7, purposes.MOBILITY, 2, node) for node in (0, 5, 2**31 - 1)]
 
 

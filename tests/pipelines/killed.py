@@ -34,7 +34,7 @@ def die():
 
 def captures(folder, calls):
     """Capture the scenario, and die within a line at the write number ``calls``."""
-    write, left = Capture._write, [calls]
+    write, left = Capture._write_content, [calls]
 
     def torn(self, content):
         left[0] -= 1
@@ -43,7 +43,7 @@ def captures(folder, calls):
             die()
         write(self, content)
 
-    Capture._write = torn
+    Capture._write_content = torn
     bridge.stream(SCENARIO, folder).wait()
 
 

@@ -113,7 +113,7 @@ def test_a_task_whose_worker_dies_is_repeated(spark, tmp_path):
 
 
 def test_masters_on_this_machine_have_the_number_of_tries():
-    masters = {name: session._with_tries(name) for name in ("local", "local[3]", "local[*]", "local[2,1]", "sc://a:1")}
+    masters = {name: session._add_tries(name) for name in ("local", "local[3]", "local[*]", "local[2,1]", "sc://a:1")}
     assert list(masters.values()) == ["local[1,4]", "local[3,4]", "local[*,4]", "local[2,1]", "sc://a:1"]
 
 

@@ -93,12 +93,12 @@ def test_generic_modules_do_not_import_protocols():
 
 def test_line_ends_and_compiled_files_beside_their_sources_do_not_matter(tmp_path):
     (tmp_path / "node.py").write_bytes(b"ONE = 1\nTWO = 2\n")
-    plain = b"".join(code._module_contents(tmp_path, is_deep=True))
+    plain = b"".join(code._read_module_contents(tmp_path, is_deep=True))
     (tmp_path / "node.py").write_bytes(b"ONE = 1\r\nTWO = 2\r\n")
     (tmp_path / "node.pyc").write_bytes(b"\0" * 40)
     (tmp_path / "views").mkdir()
     (tmp_path / "views" / "map.py").write_text("drawn")
-    assert b"".join(code._module_contents(tmp_path, is_deep=True)) == plain
+    assert b"".join(code._read_module_contents(tmp_path, is_deep=True)) == plain
 
 
 def test_a_compiled_file_without_its_source_counts_by_its_code(tmp_path):
@@ -111,7 +111,7 @@ def test_a_compiled_file_without_its_source_counts_by_its_code(tmp_path):
         (folder / "node.py").write_text(text)
         py_compile.compile(folder / "node.py", folder / "node.pyc")
         (folder / "node.py").unlink()
-        contents.append(b"".join(code._module_contents(folder, is_deep=True)))
+        contents.append(b"".join(code._read_module_contents(folder, is_deep=True)))
     assert contents[0] == contents[1] != contents[2]
 
 

@@ -167,7 +167,7 @@ def test_files_of_a_killed_driver_are_recovered(tmp_path):
     spool.path.write_bytes(spool.path.read_bytes()[:-5])
     # A complete draft, which replaces the file, and an incomplete one.
     run = scenario(seed=5).run("reference")
-    pieces = [*traces._sources_of_file(traces.File(old))]
+    pieces = [*traces._find_file_sources(traces.File(old))]
     pieces.append(traces._TraceSource((run.scenario.hash, plan.code_of(5)), run.trace.to_batches))
     traces._write_draft(folder / "_new-1", pieces)
     (folder / "_new-traces-0123456789abcdef").write_bytes(b"cut o")
@@ -184,11 +184,13 @@ def half_joined(folder, monkeypatch):
     sweep(range(20)).run(out=folder, runner=LocalRunner(), **SILENT)
     opened = [traces.File(path) for path in traces.files(folder)]
     draft = traces._write_draft(
-        folder / traces.FOLDER / "_new-1", [source for file in opened for source in traces._sources_of_file(file)]
+        folder / traces.FOLDER / "_new-1", [source for file in opened for source in traces._find_file_sources(file)]
     )
     assert len(opened) > 2
     opened[0].path.unlink()
-    return lambda: traces.TraceStore(folder, lambda: None)._finish(draft), {key for file in opened for key in file.keys}
+    return lambda: traces.TraceStore(folder, lambda: None)._finish_draft(draft), {
+        key for file in opened for key in file.keys
+    }
 
 
 def keys_in(runs):
@@ -234,7 +236,7 @@ def test_a_spool_of_any_bytes_gives_the_traces_before_the_damage(tmp_path, tail,
     damaged[position] ^= change
     spool.path.write_bytes(damaged)
     whole = [name for name, end in zip(("one", "other"), ends, strict=True) if position >= end or not change]
-    assert [piece.key for piece in traces._sources_of_spool(spool.path)] == [(name, "code") for name in whole]
+    assert [piece.key for piece in traces._find_spool_sources(spool.path)] == [(name, "code") for name in whole]
     spool.end()
 
 

@@ -270,7 +270,7 @@ def test_a_second_driver_is_refused_and_a_dead_ones_lock_expires(s3_url, s3_envi
     finally:
         driver.kill()
         driver.wait()
-    assert objects._store.cache_info().currsize == 1
+    assert objects._open_store.cache_info().currsize == 1
     assert len(sweep(3).run(out=s3_url, runner=LocalRunner(), **SILENT)) == 3
     assert_each_point_is_stored_once(s3_url, 3)
 

@@ -172,7 +172,7 @@ def test_results_of_another_sweep_are_compared_only_with_points_that_can_match(t
 
 def test_a_row_that_is_already_stored_is_dropped(tmp_path, monkeypatch):
     # As if the other sweep added its rows after this one searched for them.
-    monkeypatch.setattr(store.FolderStore, "_candidates", lambda self, table, numbers: set())
+    monkeypatch.setattr(store.FolderStore, "_find_candidates", lambda self, table, numbers: set())
     wb.Sweep(scenario(), {"protocol.ttl": [3, 9], "seed": [1, 2]}).run(out=tmp_path, **SILENT)
     numbers, table = ran(wb.Sweep(scenario(seed=2), {"protocol.ttl": [9, 10, 3]}), tmp_path)
     assert numbers == [0, 1, 2]

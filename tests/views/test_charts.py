@@ -38,7 +38,7 @@ class Sent:
         self.view.wire.send = lambda message, buffers=(): self.messages.append((message, buffers))
 
     def ask(self, **request):
-        self.view._answer(None, {"id": 1, **request}, [])
+        self.view._answer_request(None, {"id": 1, **request}, [])
         return self.messages.pop()[0]
 
 

@@ -62,5 +62,5 @@ def test_a_page_has_a_limit_of_runs_and_names_it(table, monkeypatch, tmp_path):
 
 def test_runs_with_equal_values_are_chosen_by_their_number(table, monkeypatch):
     monkeypatch.setattr(type(table), "varied", ["protocol.ttl"])
-    (axis,) = page._axes(table)
+    (axis,) = page._describe_sliders(table)
     assert axis["title"] == "run" and axis["at"] == [*range(8)]

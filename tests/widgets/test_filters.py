@@ -68,7 +68,7 @@ def test_every_filter_of_the_catalogue_can_be_added_and_has_a_form(part):
         part._add.click()
         assert not part.error
         assert part.filters[part.selected].name == name
-        assert set(part._form.fields) == {parameter.name for parameter in part._kinds()[name].parameters}
+        assert set(part._form.fields) == {parameter.name for parameter in part._find_kinds()[name].parameters}
     assert [filter_.key for filter_ in part.filters] == list(range(200, 209))
     assert part.value == wb.Diffusion(ttl=9, filters=part.filters)
 

@@ -203,9 +203,9 @@ def test_a_missing_kind_of_virtual_motes_names_what_it_needs(lab, monkeypatch):
     panel.kind.value = "c"
     assert "motes in C need a compiler." in panel.message.value and "wb-error" in panel.message.value
     panel.kind.value = "cortex-m3"
-    assert "QEMU" in panel.message.value and panel._motes_to_use(3).kind == "cortex-m3"
+    assert "QEMU" in panel.message.value and panel._choose_motes(3).kind == "cortex-m3"
     panel.kind.value = run_panel.MIXED
-    assert panel._motes_to_use(3).kind == ["micropython", "cortex-m3", "micropython"]
+    assert panel._choose_motes(3).kind == ["micropython", "cortex-m3", "micropython"]
     lacking["cortex-m3"] = "a Cortex-M3 is emulated by QEMU"
     panel.where.value = run_panel.HERE
     assert panel.kind.layout.display == "none"
@@ -512,13 +512,13 @@ def test_a_link_opens_a_scenario_and_a_damaged_one_gives_an_error(lab, monkeypat
     first = lab.scenario
     lab._take_away.offer_link()
     assert lab.change(seed=first.seed + 1)
-    lab._page_link._take(None, {"opened": f"#{sent[0]['link']}&t=3"}, [])
+    lab._page_link._process_message(None, {"opened": f"#{sent[0]['link']}&t=3"}, [])
     assert lab.scenario == first and sent[1]["subject"] == f"run {first.hash}"
-    lab._page_link._take(None, {"opened": "#s=abc"}, [])
+    lab._page_link._process_message(None, {"opened": "#s=abc"}, [])
     assert "the scenario in the link is damaged" in lab._panel.message.value and lab.scenario == first
-    lab._page_link._take(None, {"dropped": "x.json"}, [b"{}"])
+    lab._page_link._process_message(None, {"dropped": "x.json"}, [b"{}"])
     assert "x.json" in lab._panel.message.value and lab.scenario == first
-    lab._page_link._take(None, {"dropped": "x.json"}, [first.replace(seed=77).to_json().encode()])
+    lab._page_link._process_message(None, {"dropped": "x.json"}, [first.replace(seed=77).to_json().encode()])
     assert lab.scenario.seed == 77
 
 

@@ -83,7 +83,7 @@ class Trail:
 
     def __init__(self, columns: Columns, indices: np.ndarray, harmless: Collection[str]) -> None:
         self._columns = columns
-        self._indices = indices
+        self._find_indices = indices
         self._events = columns.codes["event"][indices]
         self._harmless = frozenset(harmless)
         self._rows_by_event: dict[str, list[Row]] = {}
@@ -96,7 +96,7 @@ class Trail:
         return self._rows_by_event[event]
 
     def _select_event(self, event: str) -> np.ndarray:
-        return self._indices[self._events == self._columns.code("event", event)]
+        return self._find_indices[self._events == self._columns.code("event", event)]
 
     def at(self, event: str, node: int) -> list[Row]:
         """Return the trace rows of this trail whose event has the name ``event`` and occurred at ``node``."""
@@ -104,16 +104,16 @@ class Trail:
 
     def only(self, message: str) -> Trail:
         """Return a trail with only those rows of this trail whose message has the name ``message``."""
-        return Trail(self._columns, self._columns.where(self._indices, message=message), self._harmless)
+        return Trail(self._columns, self._columns.where(self._find_indices, message=message), self._harmless)
 
     @cached_property
     def rows(self) -> list[Row]:
         """All trace rows of this trail, in order of time."""
-        return self._columns.listed(self._indices)
+        return self._columns.listed(self._find_indices)
 
     def select(self, positions: Collection[int]) -> Trail:
         """Return a trail with only those rows of this trail whose positions in the trace are in ``positions``."""
-        return Trail(self._columns, self._indices[np.isin(self._indices, list(positions))], self._harmless)
+        return Trail(self._columns, self._find_indices[np.isin(self._find_indices, list(positions))], self._harmless)
 
     @cached_property
     def drops(self) -> list[Row]:
@@ -241,16 +241,16 @@ class Evidence:
         """Return the trace rows of an event at a node; ``equal`` filters by more columns: ``at("sent", 3, peer=5)``."""
         cache_key = event, node, *equal.values()
         if cache_key not in self._rows_at_node:
-            self._rows_at_node[cache_key] = self._select(event, node, equal)
+            self._rows_at_node[cache_key] = self._select_rows(event, node, equal)
         return self._rows_at_node[cache_key]
 
-    def _select(self, event: str, node: int, equal: Mapping[str, int]) -> list[Row]:
-        selected_rows = self._indices(event, node)
+    def _select_rows(self, event: str, node: int, equal: Mapping[str, int]) -> list[Row]:
+        selected_rows = self._find_indices(event, node)
         for name, number in equal.items():
             selected_rows = selected_rows[self.columns[name][selected_rows] == number]
         return self.columns.listed(selected_rows)
 
-    def _indices(self, event: str, node: int) -> np.ndarray:
+    def _find_indices(self, event: str, node: int) -> np.ndarray:
         """Return the positions, ascending, of the trace rows at ``node`` whose event has the name ``event``."""
         if event not in self._by_node:
             positions = self.columns.where(event=event)
@@ -268,7 +268,7 @@ class Evidence:
 
     def sent_after(self, node: int, index: int) -> list[Row]:
         """Return [last trace row "sent" of ``node``] if its position in the trace is above ``index``, else []."""
-        last_positions = self._indices("sent", node)[-1:]
+        last_positions = self._find_indices("sent", node)[-1:]
         return self.columns.listed(last_positions[last_positions > index])
 
     # Readings
@@ -390,12 +390,12 @@ class Evidence:
             earliest[node] = time_us
             for neighbor in self.graph.successors(node):
                 if neighbor not in earliest:
-                    meeting_us = self._find_both_up(node, neighbor, time_us)
+                    meeting_us = self._find_time_both_up(node, neighbor, time_us)
                     if meeting_us <= until_us:
                         heapq.heappush(arrivals_heap, (meeting_us, neighbor))
         return earliest
 
-    def _find_both_up(self, node: int, neighbor: int, time_us: int) -> int:
+    def _find_time_both_up(self, node: int, neighbor: int, time_us: int) -> int:
         """Return the first time in µs, at or after ``time_us``, at which ``node`` and ``neighbor`` are up.
 
         If they are never up together again, the result is a time after the end of the run.
@@ -409,7 +409,7 @@ class Evidence:
     # Links that change
 
     @cached_property
-    def _ranges(self) -> dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
+    def _arc_changes(self) -> dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
         """{(sender, receiver): (times in µs, whether the arc exists from each time on)} of the arcs that change."""
         return presence_of_arcs(self.scenario)
 
@@ -418,7 +418,7 @@ class Evidence:
 
         Call this only for an arc that exists at some time: for nodes between which no arc changes, the result is True.
         """
-        times_us, exists = self._ranges.get((sender, receiver), (None, None))
+        times_us, exists = self._arc_changes.get((sender, receiver), (None, None))
         if times_us is None or exists is None:
             return True
         return bool(exists[np.searchsorted(times_us, time_us, side="right") - 1])

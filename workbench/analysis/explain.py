@@ -90,11 +90,13 @@ def explain(run: Run) -> Explanation:
     if len(expectations.missing.subscriber):
         sentences += _explain_causes(run, expectations) if run.has_trace else ()
         sentences += _explain_losses(metrics)
-        sentences += getattr(accounts.module_of(scenario), "sentences", _no_sentences)(scenario, expectations.missing)
+        sentences += getattr(accounts.module_of(scenario), "sentences", _explain_nothing)(
+            scenario, expectations.missing
+        )
     return Explanation(_make_headline(run, metrics, len(sentences)), sentences)
 
 
-def _no_sentences(scenario: Any, missing: Any) -> tuple[str, ...]:
+def _explain_nothing(scenario: Any, missing: Any) -> tuple[str, ...]:
     return ()
 
 
@@ -142,11 +144,11 @@ def sentence(scenario: Any, account: accounts.Account) -> str:
     reading = f"Reading {number} of node {publisher}, published at {seconds(account.published_us)},"
     if account.delivered_us is not None:
         return f"{reading} was delivered to node {account.subscriber} at {seconds(account.delivered_us)}."
-    clause = getattr(accounts.module_of(scenario), "clause", _no_clause)(scenario, account)
+    clause = getattr(accounts.module_of(scenario), "clause", _describe_nothing)(scenario, account)
     return f"{reading} did not reach node {account.subscriber}: {clause or _describe_cause(account)}."
 
 
-def _no_clause(scenario: Any, account: accounts.Account) -> None:
+def _describe_nothing(scenario: Any, account: accounts.Account) -> None:
     return None
 
 
@@ -392,9 +394,9 @@ def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
         if attribute.operator != IS and not any(
             matching_rule.is_match(to_text((attribute,)), text) for text in data_texts
         ):
-            return _describe_failing(protocol, attribute, texts)
+            return _explain_unmet_attribute(protocol, attribute, texts)
     if protocol.allows_constrained_data:
-        unmet_constraints = [_unmet_constraint(subscription, text) for text in texts]
+        unmet_constraints = [_find_unmet_constraint(subscription, text) for text in texts]
         if all(unmet_constraints):
             return f"the subscription has no IS attribute that meets {unmet_constraints[0]} of a publication"
     return "each of its attributes is met, but never all of them by one publication"
@@ -405,7 +407,7 @@ def _describe_data(publication: str) -> str:
     return to_text([attribute for attribute in parse(publication) if attribute.operator == IS])
 
 
-def _unmet_constraint(subscription: str, publication: str) -> str:
+def _find_unmet_constraint(subscription: str, publication: str) -> str:
     """Return the text of a publication's first constraint that no IS attribute of the subscription meets, or ""."""
     attributes = parse(subscription)
     for attribute in parse(publication):
@@ -414,7 +416,7 @@ def _unmet_constraint(subscription: str, publication: str) -> str:
     return ""
 
 
-def _describe_failing(protocol: Protocol, attribute: Attribute, texts: list[str]) -> str:
+def _explain_unmet_attribute(protocol: Protocol, attribute: Attribute, texts: list[str]) -> str:
     shown_attribute = to_text((attribute,))
     published_attributes = [
         candidate
@@ -436,14 +438,14 @@ def _describe_failing(protocol: Protocol, attribute: Attribute, texts: list[str]
             "it compares topics byte by byte"
         )
     if isinstance(attribute.value, int):
-        lowest, highest = (to_text((choose_end(published_attributes, key=_value),)) for choose_end in (min, max))
+        lowest, highest = (to_text((choose_end(published_attributes, key=_get_value),)) for choose_end in (min, max))
         range_text = lowest if lowest == highest else f"from {lowest} to {highest}"
         return f"{shown_attribute} fails; published: {range_text}"
     published_values = {attribute.value for attribute in published_attributes}
     return f"{shown_attribute} fails; published: {to_text((published_attributes[0],))}{more(len(published_values))}"
 
 
-def _value(attribute: Attribute) -> Any:
+def _get_value(attribute: Attribute) -> Any:
     return attribute.value
 
 

@@ -77,7 +77,7 @@ def heard(
 
     An error that ``on_progress`` raises ends the replay. The other parameters and errors are those of `frames`.
     """
-    _refuse_live(run)
+    _refuse_live_run(run)
     trace = run.trace
     sent_positions = Columns(trace).where(event="sent")
     wanted_frames = _select_frames(trace, sent_positions, rows, until_s, most)
@@ -98,7 +98,7 @@ def replay_radio(run: Run, take: Callable[[tuple[Any, ...], bytes, Channel], Non
     of its frame. ``channel``: the channel at this time. The rows are those of the run's trace, in its order. Raises
     ScenarioError if the run has no trace or cannot be replayed, or if the replay sends other frames than the run.
     """
-    _refuse_live(run)
+    _refuse_live_run(run)
     sent_positions = Columns(run.trace).where(event="sent")
     if len(sent_positions):
         radio_recorder = _RadioRecorder(run.trace, sent_positions, take)
@@ -106,7 +106,7 @@ def replay_radio(run: Run, take: Callable[[tuple[Any, ...], bytes, Channel], Non
             radio_recorder.listen(run.scenario)
 
 
-def _refuse_live(run: Run) -> None:
+def _refuse_live_run(run: Run) -> None:
     if run.engine == LIVE:
         raise ScenarioError(
             "a live run on motes cannot be replayed, so the bytes of its frames are not available; "
@@ -152,7 +152,7 @@ class _FrameRecorder(Recorder):
     def __init__(self, trace: pa.Table, sent: np.ndarray, wanted: np.ndarray, on_progress: Callable[[], None]) -> None:
         super().__init__()
         self._on_progress = on_progress
-        self.append = self._take_row
+        self.append = self._process_row
         self.wanted = wanted
         self.frame_count = len(sent)
         self.last = int(wanted[-1]) if len(wanted) else -1
@@ -180,7 +180,9 @@ class _FrameRecorder(Recorder):
         else:
             kernel.play_until(end_us)
         if self._sent_count <= self.last:
-            raise _replay_error(f"the run sent {self.frame_count:,} frames, and the replay sent {self._sent_count:,}")
+            raise _make_replay_error(
+                f"the run sent {self.frame_count:,} frames, and the replay sent {self._sent_count:,}"
+            )
 
     def _intercept_frames(self, kernel: Kernel) -> None:
         """Wrap the kernel's handler for the end of a frame, to store the frame before the channel records its row."""
@@ -193,7 +195,7 @@ class _FrameRecorder(Recorder):
 
         kernel.handlers[FRAME_END] = take_frame
 
-    def _take_row(self, row: tuple[Any, ...]) -> None:
+    def _process_row(self, row: tuple[Any, ...]) -> None:
         time_us, node, event, peer, _, _, _, size_B, _, _ = row
         if event != "sent":
             return
@@ -203,19 +205,19 @@ class _FrameRecorder(Recorder):
             self._on_progress()
         if sent_index > self.last:
             if sent_index >= self.frame_count:
-                raise _replay_error(f"the run sent {self.frame_count:,} frames, and the replay sent more")
+                raise _make_replay_error(f"the run sent {self.frame_count:,} frames, and the replay sent more")
             return
         expected_frame = tuple(column.item(sent_index) for column in self._expected)
         if expected_frame != (time_us, node, peer, size_B):
             replayed_frame = _describe_frame(time_us, node, peer, size_B)
-            raise _replay_error(
+            raise _make_replay_error(
                 f"frame {sent_index} of the run was {_describe_frame(*expected_frame)}, "
                 f"and frame {sent_index} of the replay is {replayed_frame}"
             )
         if self._is_wanted[sent_index]:
-            self._store(self._frame)
+            self._store_frame(self._frame)
 
-    def _store(self, frame: bytes) -> None:
+    def _store_frame(self, frame: bytes) -> None:
         self._frames.append(bytes(frame))
         if len(self._frames) >= _FRAMES_PER_BATCH:
             self._flush_frames()
@@ -246,16 +248,16 @@ class _RadioRecorder(_FrameRecorder):
         super().__init__(trace, sent, np.arange(len(sent)), lambda: None)
         self._take = take
 
-    def _take_row(self, row: tuple[Any, ...]) -> None:
-        super()._take_row(row)
+    def _process_row(self, row: tuple[Any, ...]) -> None:
+        super()._process_row(row)
         if row[2] in _RADIO_EVENTS:
             self._take(row, self._frame, self._channel)
 
-    def _store(self, frame: bytes) -> None:
-        """Do nothing: `_take_row` passes the frame to the function."""
+    def _store_frame(self, frame: bytes) -> None:
+        """Do nothing: `_process_row` passes the frame to the function."""
 
 
-def _replay_error(difference: str) -> ScenarioError:
+def _make_replay_error(difference: str) -> ScenarioError:
     return ScenarioError(f"the scenario no longer gives this run: {difference}; run it again to get its frames")
 
 

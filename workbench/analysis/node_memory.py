@@ -141,14 +141,14 @@ class Meter:
 
         def handle_and_measure(now: int, argument: Any) -> None:
             handle(now, argument)
-            self._measure(index_of(argument), now)
+            self._measure_node(index_of(argument), now)
 
         self.kernel.handlers[kind] = handle_and_measure
 
     def _wrap_call(self, call: Callable[..., Any], i: int, position: int) -> Callable[..., None]:
         def call_and_measure(*arguments: Any) -> None:
             call(*arguments)
-            self._measure(i, arguments[position])
+            self._measure_node(i, arguments[position])
 
         return call_and_measure
 
@@ -156,9 +156,9 @@ class Meter:
         """Measure all nodes at the time ``now``, even those that were measured only a short time before."""
         self._due_us = [now] * len(self.kernel.nodes)
         for i in range(len(self.kernel.nodes)):
-            self._measure(i, now)
+            self._measure_node(i, now)
 
-    def _measure(self, i: int, now: int) -> None:
+    def _measure_node(self, i: int, now: int) -> None:
         if now >= self._due_us[i]:
             self._due_us[i] = now + self.every_us
             state_B = self._ruler.measure(self.kernel.nodes[i])
@@ -176,9 +176,9 @@ class Ruler:
     def measure(self, node: Any) -> int:
         """Return the number of bytes that a node's state takes."""
         self._visited = {id(node)}
-        return self._sum(self._entries(node))
+        return self._sum_sizes(self._list_entries(node))
 
-    def _sum(self, values: Iterable[Any]) -> int:
+    def _sum_sizes(self, values: Iterable[Any]) -> int:
         total_B = 0
         for value in values:
             value_type = type(value)
@@ -187,7 +187,7 @@ class Ruler:
             elif value_type in _FIXED_B:
                 total_B += _FIXED_B[value_type]
             elif value_type is tuple:
-                total_B += self._sum(value)
+                total_B += self._sum_sizes(value)
             elif value_type is bytes:
                 total_B += len(value)
             elif value_type is str:
@@ -198,7 +198,7 @@ class Ruler:
 
     def _object_B(self, value: Any) -> int:
         if isinstance(value, (tuple, frozenset)):
-            return self._sum(value)
+            return self._sum_sizes(value)
         if id(value) in self._visited:
             return REFERENCE_B
         if type(value) not in self._fields:
@@ -211,9 +211,9 @@ class Ruler:
             return REFERENCE_B + len(value)
         if hasattr(value, "memory_B"):
             return REFERENCE_B + int(value.memory_B)
-        return REFERENCE_B + self._sum(self._entries(value))
+        return REFERENCE_B + self._sum_sizes(self._list_entries(value))
 
-    def _entries(self, value: Any) -> Iterable[Any]:
+    def _list_entries(self, value: Any) -> Iterable[Any]:
         """Return the entries and fields of an object. Raises ScenarioError if they cannot be accessed."""
         value_type = type(value)
         if value_type is list:
@@ -221,7 +221,7 @@ class Ruler:
         if value_type is dict:
             return chain(value, value.values())
         if value_type not in self._fields:
-            self._fields[value_type] = _slots_of(value_type), _skipped_of(value_type)
+            self._fields[value_type] = _list_slots(value_type), _list_skipped_fields(value_type)
         slots, skipped = self._fields[value_type]
         instance_fields = getattr(value, "__dict__", None)
         entries = [getattr(value, name) for name in slots if name not in skipped and hasattr(value, name)]
@@ -248,9 +248,9 @@ def _integer_B(value: int) -> int:
     return 4 * -(-(value if value >= 0 else 2 * ~value + 1).bit_length() // 32)
 
 
-def _slots_of(kind: type) -> list[str]:
+def _list_slots(kind: type) -> list[str]:
     return [name for owner in kind.__mro__ for name, slot in vars(owner).items() if type(slot) is MemberDescriptorType]
 
 
-def _skipped_of(kind: type) -> list[str]:
+def _list_skipped_fields(kind: type) -> list[str]:
     return [name for owner, names in _NOT_COUNTED.items() if issubclass(kind, owner) for name in names]

@@ -108,8 +108,8 @@ def covers(interest, attributes, strict):
 
 
 def _is_integer_subset(inner, outer):
-    low, high, excluded_values = _value_set(inner)
-    outer_low, outer_high, outer_excluded_values = _value_set(outer)
+    low, high, excluded_values = _intersect_constraints(inner)
+    outer_low, outer_high, outer_excluded_values = _intersect_constraints(outer)
     if low > high:
         return True
     if low < outer_low or high > outer_high:
@@ -117,7 +117,7 @@ def _is_integer_subset(inner, outer):
     return all([value in excluded_values or not low <= value <= high for value in outer_excluded_values])
 
 
-def _value_set(constraints_of_key):
+def _intersect_constraints(constraints_of_key):
     """Return (lowest, highest, excluded values) of the integers that meet all constraints of a key.
 
     If no integer meets them, lowest is above highest.

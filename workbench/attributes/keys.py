@@ -47,32 +47,32 @@ LONGEST_PAYLOAD = 250 * LONGEST_BLOB  # a message has at most 255 attributes
 Key = namedtuple("Key", ("number", "name", "type", "unit", "steps", "minimum", "maximum"))
 
 
-def _int16_key(number, name, unit, steps, minimum=None, maximum=None):
+def _make_int16_key(number, name, unit, steps, minimum=None, maximum=None):
     lowest = LOWEST / steps if minimum is None else minimum
     highest = HIGHEST / steps if maximum is None else maximum
     return Key(number, name, INT16, unit, steps, lowest, highest)
 
 
 _SYSTEM_KEYS = (
-    _int16_key(APP, "APP", "application type", 1, 0, 49),
-    _int16_key(51, "TEMP", "°C", 100),
-    _int16_key(52, "HUMIDITY", "%", 100, 0, 100),
-    _int16_key(53, "INSTANCE", "", 1),
-    _int16_key(54, "X", "m", 10),
-    _int16_key(55, "Y", "m", 10),
-    _int16_key(65, "Z", "m", 10),
-    _int16_key(56, "INTENSITY", "", 1),
-    _int16_key(57, "CONFIDENCE", "%", 100, 0, 100),
-    _int16_key(58, "TIME", "s", 1),
-    _int16_key(INTERVAL, "INTERVAL", "s", 10, 0),
-    _int16_key(60, "VELOCITY", "m/s", 100),
-    _int16_key(61, "DIRECTION", "°", 10, 0, 360),
-    _int16_key(62, "PRESSURE", "hPa", 10),
-    _int16_key(63, "UV", "index", 100, 0),
-    _int16_key(64, "RADIATION", "W/m²", 10),
-    _int16_key(66, "LATITUDE", "°", 100, -90, 90),
-    _int16_key(67, "LONGITUDE", "°", 100, -180, 180),
-    _int16_key(68, "TARGET", "", 1),
+    _make_int16_key(APP, "APP", "application type", 1, 0, 49),
+    _make_int16_key(51, "TEMP", "°C", 100),
+    _make_int16_key(52, "HUMIDITY", "%", 100, 0, 100),
+    _make_int16_key(53, "INSTANCE", "", 1),
+    _make_int16_key(54, "X", "m", 10),
+    _make_int16_key(55, "Y", "m", 10),
+    _make_int16_key(65, "Z", "m", 10),
+    _make_int16_key(56, "INTENSITY", "", 1),
+    _make_int16_key(57, "CONFIDENCE", "%", 100, 0, 100),
+    _make_int16_key(58, "TIME", "s", 1),
+    _make_int16_key(INTERVAL, "INTERVAL", "s", 10, 0),
+    _make_int16_key(60, "VELOCITY", "m/s", 100),
+    _make_int16_key(61, "DIRECTION", "°", 10, 0, 360),
+    _make_int16_key(62, "PRESSURE", "hPa", 10),
+    _make_int16_key(63, "UV", "index", 100, 0),
+    _make_int16_key(64, "RADIATION", "W/m²", 10),
+    _make_int16_key(66, "LATITUDE", "°", 100, -90, 90),
+    _make_int16_key(67, "LONGITUDE", "°", 100, -180, 180),
+    _make_int16_key(68, "TARGET", "", 1),
     Key(PAYLOAD, "PAYLOAD", BLOB, "bytes", 1, 0, LONGEST_BLOB),
     Key(TOPIC, "TOPIC", BLOB, "text", 1, 0, LONGEST_BLOB),
 )
@@ -114,7 +114,7 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
     if type == BLOB:
         key = Key(number, name, BLOB, unit, 1, 0, LONGEST_BLOB)
     else:
-        key = _int16_key(number, name, unit, steps, minimum, maximum)
+        key = _make_int16_key(number, name, unit, steps, minimum, maximum)
         if not LOWEST / steps <= key.minimum <= key.maximum <= HIGHEST / steps:
             raise AttributeFormatError(
                 "key %s has a range from %s to %s; with %d steps per unit it must be within %s to %s"
@@ -141,7 +141,7 @@ def key_of(name_or_number):
     if isinstance(name_or_number, int):
         key = _keys_by_number.get(name_or_number)
         if key is None:
-            key = _int16_key(name_or_number, str(name_or_number), "", 1)
+            key = _make_int16_key(name_or_number, str(name_or_number), "", 1)
         return key
     key_name = name_or_number.upper()
     if key_name.endswith("_KEY"):

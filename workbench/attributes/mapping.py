@@ -41,10 +41,10 @@ def describe(values: Mapping[str | int, Any] | None = None, /, **more: Any) -> t
             f'`values` is {values!r:.60}; it must be a mapping: use attributes(TEMP=25), or parse("TEMP IS 25")'
         )
     pairs = [*(values or {}).items(), *more.items()]
-    return tuple(_describe(name, value) for name, value in pairs)
+    return tuple(_make_attribute(name, value) for name, value in pairs)
 
 
-def _describe(name: Any, value: Any) -> Attribute:
+def _make_attribute(name: Any, value: Any) -> Attribute:
     if isinstance(name, bool) or not isinstance(name, (str, int)):
         raise AttributeFormatError(f"key is {name!r:.60}; it must be a name, as in {{'TEMP': 25}}, or a number")
     key = key_of(name)

@@ -50,10 +50,10 @@ def parse(text):
     """
     if not isinstance(text, str):
         raise AttributeFormatError('`text` is %r; it must be a text such as "TEMP GE 25"' % (text,))
-    return tuple([_parse_attribute(part) for part in _split(text)])
+    return tuple([_parse_attribute(part) for part in _split_attributes(text)])
 
 
-def _split(text):
+def _split_attributes(text):
     """Split a text at commas, semicolons and new lines outside quotes; return the parts that are not empty."""
     attribute_texts = []
     is_quoted = False

@@ -67,7 +67,7 @@ def section_block(comments: Sequence[bytes]) -> bytes:
     ``comments``: comments on the section, UTF-8, at most 65,535 bytes each.
     """
     body = struct.pack("<IHHq", BYTE_ORDER, 1, 0, -1)
-    return _block(SECTION, body, [(COMMENT, comment) for comment in comments])
+    return _encode_block(SECTION, body, [(COMMENT, comment) for comment in comments])
 
 
 def interface_block(link_type: int, name: str, description: str) -> bytes:
@@ -76,7 +76,7 @@ def interface_block(link_type: int, name: str, description: str) -> bytes:
     ``link_type``: the number of the packets' format; ``name``, ``description``: texts that Wireshark shows.
     """
     options = [(NAME, name.encode()), (DESCRIPTION, description.encode()), (RESOLUTION, _MICROSECONDS)]
-    return _block(INTERFACE, struct.pack("<HHI", link_type, 0, 0), options)
+    return _encode_block(INTERFACE, struct.pack("<HHI", link_type, 0, 0), options)
 
 
 def packet_block(interface: int, time_us: int, data: bytes, options: Sequence[Option]) -> bytes:
@@ -86,16 +86,16 @@ def packet_block(interface: int, time_us: int, data: bytes, options: Sequence[Op
     packet's bytes. ``options``: (code, value) pairs, such as a comment.
     """
     head = struct.pack("<IIIII", interface, time_us >> 32, time_us & 0xFFFFFFFF, len(data), len(data))
-    return _block(PACKET, head + _padded(data), options)
+    return _encode_block(PACKET, head + _pad(data), options)
 
 
-def _padded(data: bytes) -> bytes:
+def _pad(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def _block(block_type: int, body: bytes, options: Sequence[Option]) -> bytes:
+def _encode_block(block_type: int, body: bytes, options: Sequence[Option]) -> bytes:
     if options:
-        pieces = [struct.pack("<HH", code, len(value)) + _padded(value) for code, value in options]
+        pieces = [struct.pack("<HH", code, len(value)) + _pad(value) for code, value in options]
         body += b"".join(pieces) + struct.pack("<HH", END_OF_OPTIONS, 0)
     length = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", block_type) + length + body + length
@@ -112,14 +112,14 @@ def packets(file: BinaryIO) -> Iterator[Packet]:
     """
     magic = file.read(4)
     if magic in _PCAP:
-        yield from _pcap_packets(file, *_PCAP[magic])
+        yield from _read_pcap_packets(file, *_PCAP[magic])
     elif magic == struct.pack(">I", SECTION):
-        yield from _pcapng_packets(file)
+        yield from _read_pcapng_packets(file)
     else:
         raise DataError(f"the file begins with {magic.hex(' ') or 'no bytes'}; it must be a capture: pcapng or pcap")
 
 
-def _read(file: BinaryIO, size_B: int, part: str) -> bytes:
+def _read_exactly(file: BinaryIO, size_B: int, part: str) -> bytes:
     if not 0 <= size_B <= LARGEST_B:
         raise DataError(f"{part} has {size_B:,} bytes; a capture has at most {LARGEST_B:,}")
     data = file.read(size_B)
@@ -128,8 +128,8 @@ def _read(file: BinaryIO, size_B: int, part: str) -> bytes:
     return data
 
 
-def _pcap_packets(file: BinaryIO, order: str, ticks_per_s: int) -> Iterator[Packet]:
-    link_type = struct.unpack_from(order + "I", _read(file, 20, "the header"), 16)[0] & 0xFFFF
+def _read_pcap_packets(file: BinaryIO, order: str, ticks_per_s: int) -> Iterator[Packet]:
+    link_type = struct.unpack_from(order + "I", _read_exactly(file, 20, "the header"), 16)[0] & 0xFFFF
     number = 0
     while head := file.read(16):
         number += 1
@@ -137,7 +137,7 @@ def _pcap_packets(file: BinaryIO, order: str, ticks_per_s: int) -> Iterator[Pack
         if len(head) < 16:
             raise DataError(f"the file ends within the header of {part}")
         seconds, ticks, size_B, _ = struct.unpack(order + "IIII", head)
-        data = _read(file, size_B, part)
+        data = _read_exactly(file, size_B, part)
         yield Packet(seconds * 10**6 + ticks * 10**6 // ticks_per_s, link_type, "", data, "")
 
 
@@ -148,7 +148,7 @@ class _Interface(NamedTuple):
     offset_s: int
 
 
-def _pcapng_packets(file: BinaryIO) -> Iterator[Packet]:
+def _read_pcapng_packets(file: BinaryIO) -> Iterator[Packet]:
     order, interfaces, number = "<", list[_Interface](), 0
     head: bytes = struct.pack(">I", SECTION)
     while head:
@@ -156,38 +156,38 @@ def _pcapng_packets(file: BinaryIO) -> Iterator[Packet]:
         part = f"block {number}"
         if len(head) < 4:
             raise DataError(f"the file ends within the header of {part}")
-        length, begin = _read(file, 4, part), b""
+        length, begin = _read_exactly(file, 4, part), b""
         if head == struct.pack(">I", SECTION):
-            begin = _read(file, 4, part)
-            order, interfaces = _order_of(begin, part), []
+            begin = _read_exactly(file, 4, part)
+            order, interfaces = _detect_byte_order(begin, part), []
         length_B = struct.unpack(order + "I", length)[0]
         if length_B % 4 or length_B < 12 + len(begin):
             raise DataError(
                 f"{part} is damaged: its length is {length_B} bytes; it must be a multiple of 4, "
                 f"{12 + len(begin)} or more"
             )
-        body = begin + _read(file, length_B - 12 - len(begin), part)
-        if _read(file, 4, part) != length:
+        body = begin + _read_exactly(file, length_B - 12 - len(begin), part)
+        if _read_exactly(file, 4, part) != length:
             raise DataError(f"{part} is damaged: its two lengths differ")
         block_type = struct.unpack(order + "I", head)[0]
         if block_type == INTERFACE:
-            interfaces.append(_interface_of(body, order, part))
+            interfaces.append(_parse_interface(body, order, part))
         elif block_type in (PACKET, SIMPLE_PACKET):
-            yield _packet_of(block_type, body, order, interfaces, part)
+            yield _parse_packet(block_type, body, order, interfaces, part)
         head = file.read(4)
 
 
-def _order_of(magic: bytes, part: str) -> str:
+def _detect_byte_order(magic: bytes, part: str) -> str:
     for order in "<>":
         if struct.pack(order + "I", BYTE_ORDER) == magic:
             return order
     raise DataError(f"{part} is damaged: its byte-order magic is {magic.hex(' ')}")
 
 
-def _interface_of(body: bytes, order: str, part: str) -> _Interface:
+def _parse_interface(body: bytes, order: str, part: str) -> _Interface:
     if len(body) < 8:
         raise DataError(f"{part} is damaged: an interface description of {len(body)} bytes; it needs 8 or more")
-    options = dict(reversed(list(_options(body, 8, order))))
+    options = dict(reversed(list(_parse_options(body, 8, order))))
     resolution = options.get(RESOLUTION, _MICROSECONDS)[:1] or _MICROSECONDS
     exponent = resolution[0] & 0x7F
     offset = options.get(OFFSET_S, b"")
@@ -199,7 +199,7 @@ def _interface_of(body: bytes, order: str, part: str) -> _Interface:
     )
 
 
-def _packet_of(block_type: int, body: bytes, order: str, interfaces: list[_Interface], part: str) -> Packet:
+def _parse_packet(block_type: int, body: bytes, order: str, interfaces: list[_Interface], part: str) -> Packet:
     head_B = 20 if block_type == PACKET else 4
     if len(body) < head_B:
         raise DataError(f"{part} is damaged: a packet block of {len(body)} bytes; it needs {head_B} or more")
@@ -216,13 +216,13 @@ def _packet_of(block_type: int, body: bytes, order: str, interfaces: list[_Inter
     if block_type == PACKET:
         ticks = high << 32 | low
         time_us = ticks * 10**6 // interface.ticks_per_s + interface.offset_s * 10**6
-        options = _options(body, head_B + size_B + -size_B % 4, order)
+        options = _parse_options(body, head_B + size_B + -size_B % 4, order)
         comment = next((value for code, value in options if code == COMMENT), b"")
     data = body[head_B : head_B + size_B]
     return Packet(time_us, interface.link_type, interface.name, data, comment.decode("utf-8", "replace"))
 
 
-def _options(body: bytes, begin: int, order: str) -> Iterator[Option]:
+def _parse_options(body: bytes, begin: int, order: str) -> Iterator[Option]:
     """Yield the (code, value) pairs of a block's options, which begin at the offset ``begin`` of the block's body.
 
     Stop at an option that is longer than the body. ``order``: the byte order, "<" or ">".

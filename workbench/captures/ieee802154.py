@@ -127,7 +127,7 @@ def read_tap(data: bytes) -> Tap | None:
     if version != 0 or not 4 <= size_B <= len(data):
         return None
     fcs_B, rssi_dBm, lqi, channel = 0, None, None, None
-    for tlv_type, value in _tlvs(data[4:size_B]):
+    for tlv_type, value in _parse_tlvs(data[4:size_B]):
         if tlv_type == _FCS_TYPE and value:
             fcs_B = {1: 2, 2: 4}.get(value[0], 0)
         elif tlv_type == _RSSI and len(value) == 4:
@@ -139,7 +139,7 @@ def read_tap(data: bytes) -> Tap | None:
     return Tap(size_B, fcs_B, rssi_dBm, lqi, channel)
 
 
-def _tlvs(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _parse_tlvs(data: bytes) -> Iterator[tuple[int, bytes]]:
     begin = 0
     while begin + 4 <= len(data):
         tlv_type, length_B = struct.unpack_from("<HH", data, begin)

@@ -90,10 +90,10 @@ def frame_rows(captured: Iterator[Packet]) -> Iterator[dict[str, Any]]:
                 f"packet {number} has link type {packet.link_type}; it must be one of IEEE 802.15.4: {WITH_FCS}, "
                 f"{WITHOUT_FCS} or {TAP}"
             )
-        yield _row(packet)
+        yield _make_row(packet)
 
 
-def _row(packet: Packet) -> dict[str, Any]:
+def _make_row(packet: Packet) -> dict[str, Any]:
     row: dict[str, Any] = {
         "interface": packet.interface,
         "link_type": packet.link_type,

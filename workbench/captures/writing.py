@@ -81,7 +81,7 @@ class _Writer:
         self._write(blocks.section_block(pieces))
         positions = dict(scenario.topology.nodes(data="pos"))
         for address in addresses:
-            description = _position_text(positions.get(address))
+            description = _format_position(positions.get(address))
             self._write(blocks.interface_block(ieee802154.TAP, f"node {address}", description))
 
     def take(self, row: tuple[Any, ...], frame: bytes, channel: Channel) -> None:
@@ -106,7 +106,7 @@ class _Writer:
             fate = "received" if event == "received" else f"lost: {detail};"
             comment, flags = f"{fate} from node {peer}: {self._text}", _INBOUND
             flags |= 0 if event == "received" else _CHECKSUM_ERROR
-            rssi_dBm, lqi = _quality(channel, peer, node)
+            rssi_dBm, lqi = _find_link_quality(channel, peer, node)
         options = [
             (blocks.COMMENT, comment.encode()),
             (blocks.FLAGS, flags.to_bytes(4, "little")),
@@ -116,11 +116,11 @@ class _Writer:
         self._write(blocks.packet_block(self._interfaces[node], time_us, data, options))
 
 
-def _position_text(position: Any) -> str:
+def _format_position(position: Any) -> str:
     return "" if position is None else f"at ({position[0]:.1f} m, {position[1]:.1f} m)"
 
 
-def _quality(channel: Channel, sender: int, receiver: int) -> tuple[float | None, int | None]:
+def _find_link_quality(channel: Channel, sender: int, receiver: int) -> tuple[float | None, int | None]:
     """Return (RSSI in dBm, LQI from 0 to 255) of the arc from ``sender`` to ``receiver`` at the channel's current time.
 
     A value that the radio model does not have is None.

@@ -68,7 +68,7 @@ class _PreparedLesson:
         self.names: dict[str, Any] = self.shell.user_ns
         self.names["display"] = lambda *values, **options: None
         for source in self.lesson.given:
-            self._execute(source)
+            self._execute_cell(source)
         self.given = {name: value for name, value in self.names.items() if not name.startswith("_")}
 
     def judge(self, number: str, cells: list[str]) -> tuple[str, str]:
@@ -80,19 +80,19 @@ class _PreparedLesson:
         self.names.pop(ANSWER, None)
         try:
             for source in (exercise.preparation, *cells):
-                self._execute(source)
+                self._execute_cell(source)
         except BaseException as error:  # whatever a student's code raises, such as SystemExit
-            return ERROR, _describe(error)
+            return ERROR, _describe_error(error)
         answer = self.names.get(ANSWER)
         try:
-            verdict = self._check(exercise, answer)
+            verdict = self._check_answer(exercise, answer)
         except Exception as error:  # an answer may be an object whose methods raise anything
-            return ERROR, _describe(error)
+            return ERROR, _describe_error(error)
         if verdict.is_right:
             return RIGHT, str(verdict.sentence)
         return EMPTY if answer is None else WRONG, str(verdict.sentence)
 
-    def _execute(self, source: str) -> None:
+    def _execute_cell(self, source: str) -> None:
         """Execute the source of a cell. Unlike `InteractiveShell.run_cell`, do not keep its output in memory."""
         python = self.shell.transform_cell(source)
         code = compile(python, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -100,7 +100,7 @@ class _PreparedLesson:
         if inspect.iscoroutine(coroutine):
             asyncio.run(coroutine)
 
-    def _check(self, exercise: Exercise, answer: Any) -> Any:
+    def _check_answer(self, exercise: Exercise, answer: Any) -> Any:
         self.names.update(self.given)
         exec(compile(exercise.preparation, exercise.number, "exec"), self.names)
         self.names[ANSWER] = answer
@@ -122,11 +122,11 @@ def main(job_file: str) -> None:
         unusable = _find_unusable({attempt.number for attempt in attempts})
     for attempt in attempts:
         if attempt.number in unusable:
-            _report(results, attempt, UNCHECKED, unusable[attempt.number])
+            _write_result(results, attempt, UNCHECKED, unusable[attempt.number])
     usable = [attempt for attempt in attempts if attempt.number not in unusable]
     with tempfile.TemporaryDirectory(prefix="results-") as folder:
-        for attempt, result, sentence in _judge_all(path, usable, job["timeout_s"], job["workers"], Path(folder)):
-            _report(results, attempt, result, sentence)
+        for attempt, result, sentence in _judge_attempts(path, usable, job["timeout_s"], job["workers"], Path(folder)):
+            _write_result(results, attempt, result, sentence)
 
 
 def _find_unusable(numbers: set[str]) -> dict[str, str]:
@@ -144,7 +144,7 @@ def _find_unusable(numbers: set[str]) -> dict[str, str]:
     return sentences
 
 
-def _judge_all(
+def _judge_attempts(
     path: Path, attempts: list[Attempt], timeout_s: float, workers: int, folder: Path
 ) -> Iterator[tuple[Attempt, str, str]]:
     """Judge attempts in processes, at most ``workers`` at the same time; yield (attempt, result, sentence) for each.
@@ -160,7 +160,7 @@ def _judge_all(
     while waiting or running:
         while waiting and len(running) < workers:
             attempt = waiting.pop()
-            process = context.Process(target=_judge_one, args=(path, attempt, timeout_s, folder))
+            process = context.Process(target=_judge_attempt, args=(path, attempt, timeout_s, folder))
             process.start()
             running[process.sentinel] = attempt, process, time.monotonic() + timeout_s
         first_end = min(end for _, _, end in running.values())
@@ -170,7 +170,7 @@ def _judge_all(
             if sentinel not in ready and time.monotonic() < end:
                 continue
             del running[sentinel]
-            _end(process)
+            _end_process(process)
             too_late = f"The answer did not end within {timeout_s:g} s."
             result, sentence = (ERROR, _STUBBORN) if sentinel in ready else (TIMEOUT, too_late)
             with suppress(OSError, ValueError):  # the process ended before it wrote its result
@@ -178,7 +178,7 @@ def _judge_all(
             yield attempt, result, sentence
 
 
-def _end(process: Any) -> None:
+def _end_process(process: Any) -> None:
     """End a process and the processes that it started."""
     with suppress(OSError, AttributeError):  # no such group, or a system without groups
         os.killpg(process.pid, signal.SIGKILL)
@@ -187,7 +187,7 @@ def _end(process: Any) -> None:
     process.close()
 
 
-def _judge_one(path: Path, attempt: Attempt, timeout_s: float, results: Path) -> None:
+def _judge_attempt(path: Path, attempt: Attempt, timeout_s: float, results: Path) -> None:
     """Judge an attempt in this process, write the result into the folder ``results``, and end the process."""
     global _prepared_lesson
     if hasattr(os, "setsid"):
@@ -202,7 +202,7 @@ def _judge_one(path: Path, attempt: Attempt, timeout_s: float, results: Path) ->
         try:
             result = _prepared_lesson.judge(attempt.number, attempt.cells)
         except BaseException as error:  # such as MemoryError or RecursionError outside of the answer's own code
-            result = ERROR, _describe(error)
+            result = ERROR, _describe_error(error)
         text = json.dumps([result[0], result[1][:_LONGEST]])
         (results / str(attempt.position)).write_text(text, encoding="utf-8")
     os._exit(0)  # without the exit handlers of libraries, which belong to the parent process
@@ -229,7 +229,7 @@ class _Silence:
         self._null.close()
 
 
-def _describe(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return a sentence that describes an error of an answer's code."""
     try:
         text = " ".join(str(error).split())
@@ -239,7 +239,7 @@ def _describe(error: BaseException) -> str:
     return f"The code of the answer raises an error: {sentence[:_LONGEST]}"
 
 
-def _report(results: TextIO, attempt: Attempt, result: str, sentence: str) -> None:
+def _write_result(results: TextIO, attempt: Attempt, result: str, sentence: str) -> None:
     print(json.dumps([attempt.position, result, sentence]), file=results, flush=True)
 
 

@@ -114,15 +114,15 @@ class Lesson:
 
     def answers(self, number: str) -> list[Answer]:
         """Return the teachers' answers to the exercise ``number``: the right one first, then typical mistakes."""
-        return [Answer(*match.groups("")) for match in _ANSWER_BLOCK.finditer(self._section(number))]
+        return [Answer(*match.groups("")) for match in _ANSWER_BLOCK.finditer(self._read_answer_section(number))]
 
     def remarks(self, number: str) -> str:
         """Return the text that follows the right answer to an exercise on the page for teachers, in Markdown."""
-        section = self._section(number)
+        section = self._read_answer_section(number)
         first = _ANSWER_BLOCK.search(section)
         return section[first.end() :].strip() if first else ""
 
-    def _section(self, number: str) -> str:
+    def _read_answer_section(self, number: str) -> str:
         page = self.path.parent / "teachers" / f"{self.name}.md"
         try:
             text = page.read_text(encoding="utf-8")
@@ -148,9 +148,9 @@ class Lesson:
                 preparation.append(text)
         comment = _COMMENT.search(source)
         question = f"{ANSWER} = None{comment[1] if comment else ''}"
-        return Exercise(number, self._text_before(i), "\n".join(preparation), question, check)
+        return Exercise(number, self._find_text_before(i), "\n".join(preparation), question, check)
 
-    def _text_before(self, i: int) -> str:
+    def _find_text_before(self, i: int) -> str:
         """Return the last section, without its heading, of the Markdown cell before cell ``i``.
 
         Returns "" if the cell before is missing or is not Markdown.

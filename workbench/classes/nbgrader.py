@@ -54,40 +54,40 @@ def source_notebook(lesson: Lesson) -> dict[str, Any]:
     for cell in notebook["cells"]:
         if EXERCISE in tags_of(cell):
             exercise = lesson.exercises[number_in(source_of(cell)) or ""]
-            cells += _exercise_cells(exercise, lesson.answers(exercise.number)[0].code)
+            cells += _make_exercise_cells(exercise, lesson.answers(exercise.number)[0].code)
             continue
         if GIVEN in tags_of(cell):
-            cell["metadata"]["nbgrader"] = _metadata(f"given-{len(cells)}", locked=True)
+            cell["metadata"]["nbgrader"] = _make_metadata(f"given-{len(cells)}", locked=True)
         cells.append(cell)
     return notebook | {"cells": cells}
 
 
-def _exercise_cells(exercise: Exercise, answer: str) -> list[dict[str, Any]]:
+def _make_exercise_cells(exercise: Exercise, answer: str) -> list[dict[str, Any]]:
     name = exercise.number.replace(".", "-")
     solution = f"{exercise.question}\n### BEGIN SOLUTION\n{answer.rstrip()}\n### END SOLUTION"
     check = f"verdict = {exercise.check}\ndisplay(verdict)\nassert verdict.is_right, verdict.sentence"
     cells = [
-        _code_cell(f"answer-{name}", solution, solution=True),
-        _code_cell(f"check-{name}", check, grade=True, locked=True, points=POINTS),
+        _make_code_cell(f"answer-{name}", solution, solution=True),
+        _make_code_cell(f"check-{name}", check, grade=True, locked=True, points=POINTS),
     ]
     cells[0]["metadata"][KEY] = {"exercise": exercise.number}
     if exercise.preparation:
-        cells.insert(0, _code_cell(f"prepare-{name}", exercise.preparation, locked=True))
+        cells.insert(0, _make_code_cell(f"prepare-{name}", exercise.preparation, locked=True))
     return cells
 
 
-def _code_cell(name: str, source: str, **metadata: Any) -> dict[str, Any]:
+def _make_code_cell(name: str, source: str, **metadata: Any) -> dict[str, Any]:
     return {
         "cell_type": "code",
         "execution_count": None,
         "id": name,
-        "metadata": {"nbgrader": _metadata(name, **metadata)},
+        "metadata": {"nbgrader": _make_metadata(name, **metadata)},
         "outputs": [],
         "source": source,
     }
 
 
-def _metadata(
+def _make_metadata(
     grade_id: str, *, grade: bool = False, solution: bool = False, locked: bool = False, points: int | None = None
 ) -> dict[str, Any]:
     metadata = {

@@ -57,7 +57,7 @@ def student_notebook(lesson: Lesson) -> dict[str, Any]:
     notebook = clean_notebook(lesson)
     for cell in notebook["cells"]:
         if EXERCISE in tags_of(cell):
-            exercise = lesson.exercises[_number_of(cell)]
+            exercise = lesson.exercises[_find_exercise_number(cell)]
             if exercise.question not in source_of(cell).splitlines():
                 cell["source"] = exercise.source()
             cell["metadata"][KEY] = {"exercise": exercise.number}
@@ -71,7 +71,7 @@ def teacher_notebook(lesson: Lesson) -> dict[str, Any]:
     for cell in notebook["cells"]:
         cells.append(cell)
         if EXERCISE in tags_of(cell):
-            exercise = lesson.exercises[_number_of(cell)]
+            exercise = lesson.exercises[_find_exercise_number(cell)]
             cell["source"] = exercise.source(lesson.answers(exercise.number)[0].code)
             remarks = f"**For teachers, {exercise.number}.** {lesson.remarks(exercise.number)}"
             cells.append(markdown_cell(f"remarks-{exercise.number.replace('.', '-')}", remarks))
@@ -121,5 +121,5 @@ def refuse_existing(*folders: Path) -> None:
             raise DataError(f"{folder}: the folder exists; delete it, or export into another folder: --out FOLDER")
 
 
-def _number_of(cell: dict[str, Any]) -> str:
+def _find_exercise_number(cell: dict[str, Any]) -> str:
     return number_in(source_of(cell)) or ""

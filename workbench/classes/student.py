@@ -112,10 +112,10 @@ def _read_cell(cell: dict[str, Any]) -> Cell:
     mark = cell.get("metadata", {}).get(KEY)
     number = mark.get("exercise") if isinstance(mark, dict) else None
     number = number if isinstance(number, str) else number_in(source)
-    return Cell(source, number, _parse(source))
+    return Cell(source, number, _parse_cell(source))
 
 
-def _parse(source: str) -> list[ast.stmt] | None:
+def _parse_cell(source: str) -> list[ast.stmt] | None:
     """Return the statements of a cell except calls of ``lessons.check``; None if the source is not valid Python.
 
     The cell may contain magics of IPython.

@@ -106,16 +106,16 @@ def check_submissions(
     ignored: list[tuple[str, str]] = []
     submissions: list[_Submission] = []
     for path in paths:
-        _read(path, folder, chosen, submissions, results, ignored)
+        _read_submission(path, folder, chosen, submissions, results, ignored)
     for lesson in chosen:
         own = [submission for submission in submissions if submission.lesson is lesson]
         if own and progress is not None:
             progress(f"{lesson.name}: {len(own)} notebooks")
-        results += _judge(lesson, own, timeout_s, workers or os.cpu_count() or 1)
+        results += _judge_submissions(lesson, own, timeout_s, workers or os.cpu_count() or 1)
     return Submissions(results, ignored)
 
 
-def _read(
+def _read_submission(
     path: Path,
     folder: Path,
     lessons: list[Lesson],
@@ -135,7 +135,7 @@ def _read(
     except DataError as error:
         reason = str(error).removeprefix(f"{path}: ")
         for lesson in by_name:
-            student = _student_of(relative, lesson)
+            student = _find_student(relative, lesson)
             results += [Result(student, str(relative), number, UNREADABLE, reason) for number in lesson.exercises]
         if not by_name:
             ignored.append((str(relative), reason))
@@ -146,16 +146,16 @@ def _read(
         ignored.append((str(relative), "it has no exercise"))
     for lesson in own:
         answers = {number: answer_code(cells, number, lesson.names_for(number)) for number in lesson.exercises}
-        submissions.append(_Submission(_student_of(relative, lesson), str(relative), lesson, answers))
+        submissions.append(_Submission(_find_student(relative, lesson), str(relative), lesson, answers))
 
 
-def _student_of(relative: Path, lesson: Lesson) -> str:
+def _find_student(relative: Path, lesson: Lesson) -> str:
     if len(relative.parts) > 1:
         return relative.parts[0]
     return relative.stem.replace(lesson.name, "").strip(" -_.") or relative.stem
 
 
-def _judge(lesson: Lesson, submissions: list[_Submission], timeout_s: float, workers: int) -> list[Result]:
+def _judge_submissions(lesson: Lesson, submissions: list[_Submission], timeout_s: float, workers: int) -> list[Result]:
     """Judge the submissions of a lesson in another process, and return their results."""
     results, keys, attempts = [], [], []
     for submission in submissions:
@@ -180,14 +180,14 @@ def _judge(lesson: Lesson, submissions: list[_Submission], timeout_s: float, wor
         # -P: a student's file json.py in the current folder is not imported.
         command = [sys.executable, "-P", "-m", "workbench.classes.judge", str(file)]
         ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    judged = dict.fromkeys(range(len(keys)), (judge.UNCHECKED, _why_unchecked(lesson, ended.stderr)))
+    judged = dict.fromkeys(range(len(keys)), (judge.UNCHECKED, _explain_unchecked(lesson, ended.stderr)))
     for line in ended.stdout.splitlines():
         position, result, sentence = json.loads(line)
         judged[position] = result, sentence
     return results + [Result(*keys[position], *judged[position]) for position in range(len(keys))]
 
 
-def _why_unchecked(lesson: Lesson, errors: str) -> str:
+def _explain_unchecked(lesson: Lesson, errors: str) -> str:
     lines = errors.strip().splitlines()
     return f"Lesson {lesson.name} could not be prepared on this machine: {lines[-1] if lines else 'its process ended'}"
 

@@ -58,10 +58,10 @@ def add_parsers(subcommands: Any) -> None:
     name.set_defaults(command=name_boards)
 
     provision = subcommands.add_parser("provision", help="copy the program and the settings onto boards")
-    _add_nodes(provision)
+    _add_node_option(provision)
     provision.add_argument("--protocol", help="copy the files of this protocol alone (default: of all protocols)")
     provision.add_argument("--source", action="store_true", help="copy Python source, not compiled with mpy-cross")
-    _add_patience(provision)
+    _add_wait_option(provision)
     add_bench(provision)
     provision.set_defaults(command=provision_boards)
 
@@ -71,7 +71,7 @@ def add_parsers(subcommands: Any) -> None:
     place.add_argument("--node", type=int, help="flash the board of this node, and record the file's digest")
     place.add_argument("--port", help="flash the ESP32 at this port")
     place.add_argument("--drive", type=Path, help="folder of the bootloader drive (default: the only one)")
-    _add_patience(flash)
+    _add_wait_option(flash)
     add_bench(flash)
     flash.set_defaults(command=flash_board)
 
@@ -83,13 +83,13 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_nodes(parser: argparse.ArgumentParser) -> None:
+def _add_node_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--node", type=int, action="append", default=[], help="only this node; may be repeated (default: all)"
     )
 
 
-def _add_patience(parser: argparse.ArgumentParser) -> None:
+def _add_wait_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait",
         type=float,
@@ -213,7 +213,7 @@ def name_boards(options: argparse.Namespace) -> int:
             provision.settings_file(settings, 0, "a key only for the check")
             node = bench.assign(device, options.node, settings, chip_id, len(twins) == 1)
         except LinkError as error:
-            exit_code = _fail("name", error)
+            exit_code = _report_error("name", error)
             continue
         bench.save()
         print(f"node {node}: {device.port}, {device}, board {board}", flush=True)
@@ -260,7 +260,7 @@ def provision_boards(options: argparse.Namespace) -> int:
                 entry.get("chip_id"),
             )
         except LinkError as error:
-            exit_code = _fail("provision", f"node {node}: {error}")
+            exit_code = _report_error("provision", f"node {node}: {error}")
             continue
         entry["program"] = {"protocol": options.protocol, "sha256": provision.digest_program(files)}
         bench.save()
@@ -345,7 +345,7 @@ def _make_fixed_finder(port: str) -> Callable[[], str | None]:
     return find
 
 
-def _fail(command: str, error: object) -> int:
+def _report_error(command: str, error: object) -> int:
     print(f"workbench motes {command}: {error}", file=sys.stderr, flush=True)
     return FAILED
 

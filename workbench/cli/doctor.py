@@ -125,12 +125,12 @@ def is_within(version: str, bounds: str) -> bool:
     Only the operators >= and < are supported; a test checks that pyproject.toml uses no others.
     """
     for operator, bound in re.findall(r"(>=|<)\s*([\d.]+)", bounds):
-        if (_version_numbers(version) >= _version_numbers(bound)) != (operator == ">="):
+        if (_parse_version(version) >= _parse_version(bound)) != (operator == ">="):
             return False
     return True
 
 
-def _version_numbers(version: str) -> list[int]:
+def _parse_version(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
@@ -217,10 +217,10 @@ def report(findings: list[Finding], everything: bool = False) -> str:
     unmet_names = ", ".join(finding.subject for finding in unmet_findings)
     verdict = f"needs attention: {unmet_names}" if unmet_findings else "everything required is installed"
     if everything:
-        return "\n".join([verdict, "", *_table_lines(findings)])
+        return "\n".join([verdict, "", *_format_table(findings)])
     optional_findings = [finding for finding in findings if not (finding.is_required or finding.is_ok)]
     unfit_findings = [finding for finding in optional_findings if finding.version]
-    report_lines = [verdict, *_table_lines([*unmet_findings, *unfit_findings])]
+    report_lines = [verdict, *_format_table([*unmet_findings, *unfit_findings])]
     # A library may be in several extras.
     missing_optional = dict.fromkeys(finding.subject for finding in optional_findings if not finding.version)
     if missing_optional:
@@ -231,12 +231,12 @@ def report(findings: list[Finding], everything: bool = False) -> str:
     )
 
 
-def _table_lines(findings: list[Finding]) -> list[str]:
+def _format_table(findings: list[Finding]) -> list[str]:
     subject_width = max((len(finding.subject) for finding in findings), default=0)
     version_width = max((len(finding.version) for finding in findings), default=0)
     table_lines = []
     for finding in findings:
-        columns = f"{finding.subject:{subject_width}}  {finding.version:{version_width}}  {_state_word(finding):7}"
+        columns = f"{finding.subject:{subject_width}}  {finding.version:{version_width}}  {_describe_state(finding):7}"
         line = f"{columns}  {finding.remedy}"
         if len(line) <= LINE_WIDTH:
             table_lines.append(line.rstrip())
@@ -246,7 +246,7 @@ def _table_lines(findings: list[Finding]) -> list[str]:
     return table_lines
 
 
-def _state_word(finding: Finding) -> str:
+def _describe_state(finding: Finding) -> str:
     if finding.is_ok:
         return "ok"
     state = "unfit" if finding.version else "missing"

@@ -31,7 +31,7 @@ def add_parser(commands: Any) -> None:
 
     run = subcommands.add_parser("run", help="run a scenario from its JSON file on motes")
     run.add_argument("scenario", type=Path, metavar="SCENARIO.json")
-    _add_boards(run)
+    _add_board_options(run)
     run.add_argument(
         "--kind",
         default="micropython",
@@ -56,7 +56,7 @@ def add_parser(commands: Any) -> None:
         metavar="SCENARIO.json",
         help="measure only the links of this scenario's network; required for virtual motes, whose links are simulated",
     )
-    _add_boards(measure)
+    _add_board_options(measure)
     measure.add_argument("--seconds", type=float, default=60.0, help="duration of the measurement (default: 60 s)")
     measure.add_argument(
         "--interval",
@@ -84,7 +84,7 @@ def add_parser(commands: Any) -> None:
     program.set_defaults(command=write_files)
 
 
-def _add_boards(parser: argparse.ArgumentParser) -> None:
+def _add_board_options(parser: argparse.ArgumentParser) -> None:
     """Add the options ``--on``, ``--bench`` and ``--radio``, which choose boards."""
     parser.add_argument(
         "--on",

@@ -56,11 +56,11 @@ def run(options: argparse.Namespace) -> int:
     if options.template is not None:
         return _write_template(options.template)
     if options.check is not None:
-        return _check(options)
-    return _publish(options)
+        return _check_artifact(options)
+    return _publish_paper(options)
 
 
-def _publish(options: argparse.Namespace) -> int:
+def _publish_paper(options: argparse.Namespace) -> int:
     from workbench.publishing import publish
 
     artifact = publish(
@@ -81,7 +81,7 @@ def _publish(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check_artifact(options: argparse.Namespace) -> int:
     from workbench.publishing import check
 
     outcome = check(options.check, options.out)

@@ -146,18 +146,18 @@ def examine(master: str, out: str | None = None, config: Mapping[str, str] | Non
     ``master`` is the session's URL, ``config`` its settings. ``out`` is the folder or URL of results; None stands for
     the folder "results". Raises WorkbenchError if ``master`` is not a URL of Spark.
     """
-    addresses = _addresses(master)
+    addresses = _parse_addresses(master)
     place = location(out or DEFAULT_OUT).absolute()
     checks: list[Check] = []
     try:
         check_address(addresses)
-        session, is_own = _open(master, dict(config or {}))
+        session, is_own = _get_session(master, dict(config or {}))
         try:
             return _examine_session(session, master, place, checks)
         finally:
             if is_own:
                 with suppress(Exception):  # The report matters, not the session's end.
-                    _within(10.0, session.spark.stop)
+                    _run_within(10.0, session.spark.stop)
     except _ProblemError as problem:
         return Report([*checks, problem.check], "")
 
@@ -174,11 +174,11 @@ def _examine_session(session: Session, master: str, place: Location, checks: lis
         checks += failures
         if not answers:
             raise _ProblemError(checks.pop() if failures else _describe_silence(session, master))
-        cores = _cores(session)
+        cores = _count_cores(session)
         checks += check_workers(answers, session)
         results = check_location(str(place), answers, error)
         checks.append(results)
-    names = _worker_keys(answers)
+    names = _list_workers(answers)
     can_all_write = all(answer.get("location", {}).get("is_written") for answer in answers)
     numbers = f"{len(names)} worker{'s' if len(names) > 1 else ''} with {cores} core{'s' if cores > 1 else ''}"
     writing = f" and write to {place}" if can_all_write else f"; only this process writes to {place}"
@@ -188,7 +188,7 @@ def _examine_session(session: Session, master: str, place: Location, checks: lis
 # The address of the master
 
 
-def _addresses(master: str) -> list[tuple[str, int]]:
+def _parse_addresses(master: str) -> list[tuple[str, int]]:
     """Return [(host, port), ...] of the servers in the URL ``master``; [] for Spark on this machine, "local[2]".
 
     Raises WorkbenchError if ``master`` is not a URL of Spark.
@@ -197,13 +197,13 @@ def _addresses(master: str) -> list[tuple[str, int]]:
         if _LOCAL.fullmatch(master):
             return []
         if match := _CLUSTER.fullmatch(master):
-            return [_host_and_port(address, None) for address in match[1].split(",")]
+            return [_split_address(address, None) for address in match[1].split(",")]
         if match := _CONNECT.fullmatch(master):
-            return [_host_and_port(match[1], _CONNECT_PORT)]
+            return [_split_address(match[1], _CONNECT_PORT)]
     raise WorkbenchError(f"--spark is {master!r}; it must be local[*], local[2], spark://HOST:7077 or sc://HOST:15002")
 
 
-def _host_and_port(address: str, default_port: int | None) -> tuple[str, int]:
+def _split_address(address: str, default_port: int | None) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if not colon and default_port is not None:
         return address, default_port
@@ -234,7 +234,7 @@ def check_address(addresses: Sequence[tuple[str, int]]) -> None:
         raise _ProblemError(problem)
 
 
-def _within(limit_s: float, call: Callable[[], Result]) -> Result:
+def _run_within(limit_s: float, call: Callable[[], Result]) -> Result:
     """Return the result of ``call``, which runs in a thread. Raises _LateError after ``limit_s`` seconds."""
     future: Future[Result] = Future()
 
@@ -262,7 +262,7 @@ def is_waiting() -> bool:
     return any(thread.is_alive() for thread in threads)
 
 
-def _open(master: str, config: Mapping[str, str]) -> tuple[Session, bool]:
+def _get_session(master: str, config: Mapping[str, str]) -> tuple[Session, bool]:
     """Return (session, whether this function has opened it): the active Spark session, or else a new one.
 
     Raises _ProblemError if the session cannot be opened.
@@ -271,16 +271,16 @@ def _open(master: str, config: Mapping[str, str]) -> tuple[Session, bool]:
 
     is_own = SparkContext._active_spark_context is None
     try:
-        return _within(OPEN_S, lambda: open_session(master, config)), is_own
+        return _run_within(OPEN_S, lambda: open_session(master, config)), is_own
     except _LateError:
         sentence = f"no Spark answers at {master} within {OPEN_S:g} s, although its port accepts connections"
         remedy = "check that the port is the master's (spark://, 7077) or the Connect server's (sc://, 15002)"
         raise _ProblemError(Check("session", PROBLEM, sentence, remedy)) from None
     except WorkbenchError as error:
-        raise _ProblemError(_session_check(str(error), master)) from None
+        raise _ProblemError(_make_session_check(str(error), master)) from None
 
 
-def _session_check(text: str, master: str) -> Check:
+def _make_session_check(text: str, master: str) -> Check:
     """Return the check that describes why no session could be opened at the URL ``master``.
 
     ``text`` is the error's message. If it contains one of the workbench's remedies, the check gets this remedy.
@@ -290,14 +290,14 @@ def _session_check(text: str, master: str) -> Check:
         if separator:
             return Check("session", PROBLEM, sentence.rstrip(" :;"), remedy + rest)
     remedy = "check that the port is that of the master or the Connect server, and that its Spark has this version"
-    return Check("session", PROBLEM, text, remedy if _addresses(master) else "")
+    return Check("session", PROBLEM, text, remedy if _parse_addresses(master) else "")
 
 
-def _cores(session: Session) -> int:
+def _count_cores(session: Session) -> int:
     try:
-        return _within(JOB_S, lambda: session.cores)
+        return _run_within(JOB_S, lambda: session.cores)
     except Exception as error:
-        raise _ProblemError(_failed_check(error)) from None
+        raise _ProblemError(_make_failed_check(error)) from None
 
 
 # The location of results
@@ -315,7 +315,7 @@ def _probe_file(place: Location) -> Iterator[tuple[dict[str, str] | None, str]]:
     error_text = ""
     try:
         try:
-            _within(WRITE_S, lambda: _write_probe(place, name, content))
+            _run_within(WRITE_S, lambda: _write_probe(place, name, content))
         except _LateError:
             error_text = f"no answer within {WRITE_S:g} s"
         except Exception as error:  # Libraries of stores raise errors of their own.
@@ -323,7 +323,7 @@ def _probe_file(place: Location) -> Iterator[tuple[dict[str, str] | None, str]]:
         yield ({"folder": str(place), "name": name, "content": content} if not error_text else None), error_text
     finally:
         with suppress(Exception):
-            _within(WRITE_S, lambda: _delete_probes(place, name))
+            _run_within(WRITE_S, lambda: _delete_probes(place, name))
         for folder in created:
             with suppress(OSError):
                 folder.rmdir()
@@ -340,7 +340,7 @@ def _delete_probes(place: Location, name: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def _variables(place: str) -> list[str]:
+def _list_needed_variables(place: str) -> list[str]:
     """Return the names of this process's environment variables that workers need to access the location ``place``.
 
     These are variables such as AWS_REGION for a URL of S3; [] for a folder.
@@ -361,32 +361,32 @@ class _Workers:
 
     def collect(self) -> tuple[list[Answer], list[Check]]:
         """Return an answer of each worker that was reached, and a failed check for each distinct error of a task."""
-        describe = self._describe()
+        describe = self._prepare_task()
         waits = not self._session.is_here and not isinstance(self._session, ConnectSession)
         answers: dict[tuple[str, int], Answer] = {}
         new_s = monotonic()
         while True:
-            count = min(_MOST_TASKS, max(4, 2 * _cores(self._session)))
+            count = min(_MOST_TASKS, max(4, 2 * _count_cores(self._session)))
             try:
-                round_answers = _within(JOB_S, partial(self._run, describe, count))
+                round_answers = _run_within(JOB_S, partial(self._run_job, describe, count))
             except _LateError:
-                self._cancel()
+                self._cancel_jobs()
                 return list(answers.values()), []
             except Exception as error:
-                return self._collect_singly(describe, answers, error)
-            is_complete = self._merge(answers, round_answers)
+                return self._run_single_tasks(describe, answers, error)
+            is_complete = self._merge_answers(answers, round_answers)
             if not is_complete:
                 new_s = monotonic()
             if self._session.is_here or (is_complete and (not waits or monotonic() - new_s > SETTLE_S)):
                 return list(answers.values()), []
 
-    def _describe(self) -> Callable[[Any], str]:
+    def _prepare_task(self) -> Callable[[Any], str]:
         """Send the package to the workers, and return the function that each task runs on its worker."""
         archive = None
         if not self._session.is_here:
             package = shipping.package_file()
             try:
-                _within(JOB_S, lambda: self._session.send_file(str(package)))
+                _run_within(JOB_S, lambda: self._session.send_file(str(package)))
             except Exception as error:
                 cause = "no answer" if isinstance(error, _LateError) else reason(error)
                 raise _ProblemError(Check("package", PROBLEM, f"the package could not be sent: {cause}")) from None
@@ -394,7 +394,7 @@ class _Workers:
         probe.send_by_value()
         import_package = shipping.package_importer(archive, str(shipping.HOME.parent))
         names = [*_REQUIRED_LIBRARIES, *([_OBJECT_STORES] if is_url(self._place) else [])]
-        variables, probe_file, wait_s = _variables(str(self._place)), self._probe_file, WAIT_S
+        variables, probe_file, wait_s = _list_needed_variables(str(self._place)), self._probe_file, WAIT_S
         describe_worker = probe.describe_worker
 
         def describe(_: Any) -> str:
@@ -404,7 +404,7 @@ class _Workers:
 
         return describe
 
-    def _run(self, describe: Callable[[Any], str], count: int) -> list[Answer]:
+    def _run_job(self, describe: Callable[[Any], str], count: int) -> list[Answer]:
         """Run a job of ``count`` tasks on the workers, each of which calls ``describe``; return the tasks' answers.
 
         The function is sent as a plain UDF, which needs no pyarrow on the workers.
@@ -424,55 +424,55 @@ class _Workers:
             answer["offset_s"] = min(0.0, answer["clock_s"] - began_s) + max(0.0, answer["clock_s"] - ended_s)
         return answers
 
-    def _merge(self, answers: dict[tuple[str, int], Answer], round_answers: list[Answer]) -> bool:
+    def _merge_answers(self, answers: dict[tuple[str, int], Answer], round_answers: list[Answer]) -> bool:
         """Add the answers of a job to ``answers``, {worker: answer}; return whether the job reached no new worker."""
         known = set(answers)
         for key, slots in tasks_at_once(round_answers).items():
-            answer = next(answer for answer in round_answers if _key(answer) == key)
+            answer = next(answer for answer in round_answers if _identify_worker(answer) == key)
             answers[key] = {**answer, "slots": max(slots, answers.get(key, {}).get("slots", 1))}
         return set(answers) == known
 
-    def _collect_singly(
+    def _run_single_tasks(
         self, describe: Callable[[Any], str], answers: dict[tuple[str, int], Answer], error: Exception
     ) -> tuple[list[Answer], list[Check]]:
         """Run jobs of one task each, after a larger job has failed with ``error``.
 
         Return the answers of all workers so far, and a failed check for each distinct error.
         """
-        failures = [_failed_check(error)]
+        failures = [_make_failed_check(error)]
         threads = ThreadPoolExecutor(_SINGLE_TASKS, _THREAD_NAME)
-        futures = [threads.submit(self._run, describe, 1) for _ in range(_SINGLE_TASKS)]
+        futures = [threads.submit(self._run_job, describe, 1) for _ in range(_SINGLE_TASKS)]
         done, late = wait(futures, JOB_S)
         if late:
-            self._cancel()
+            self._cancel_jobs()
         threads.shutdown(wait=not late, cancel_futures=True)
         round_answers: list[Answer] = []
         for future in done:
             if single_error := future.exception():
-                failures.append(_failed_check(single_error))
+                failures.append(_make_failed_check(single_error))
             else:
                 round_answers += future.result()
-        self._merge(answers, round_answers)
+        self._merge_answers(answers, round_answers)
         return list(answers.values()), list(dict.fromkeys(failures))
 
-    def _cancel(self) -> None:
+    def _cancel_jobs(self) -> None:
         with suppress(Exception):
-            _within(10.0, lambda: self._session.cancel(self._group))
+            _run_within(10.0, lambda: self._session.cancel(self._group))
 
 
-def _key(answer: Answer) -> tuple[str, int]:
+def _identify_worker(answer: Answer) -> tuple[str, int]:
     return answer["host"], answer["process"]
 
 
-def _worker_keys(answers: Sequence[Answer]) -> list[tuple[str, int]]:
-    return sorted({_key(answer) for answer in answers})
+def _list_workers(answers: Sequence[Answer]) -> list[tuple[str, int]]:
+    return sorted({_identify_worker(answer) for answer in answers})
 
 
 def tasks_at_once(answers: Sequence[Answer]) -> dict[tuple[str, int], int]:
     """Return {worker: largest number of tasks that it has run at once}; a worker is identified by (host, process)."""
     changes = defaultdict(list)
     for answer in answers:
-        changes[_key(answer)] += [(answer["began_s"], 1), (answer["ended_s"], -1)]
+        changes[_identify_worker(answer)] += [(answer["began_s"], 1), (answer["ended_s"], -1)]
     counts = {}
     for key, events in changes.items():
         running, counts[key] = 0, 1
@@ -503,7 +503,7 @@ def _describe_silence(session: Session, master: str) -> Check:
     )
 
 
-def _failed_check(error: BaseException) -> Check:
+def _make_failed_check(error: BaseException) -> Check:
     """Return the check that explains why a task or a job failed."""
     text = str(error)
     match = re.search(r"\(TID \d+\) \((\S+) executor \w+\)", text)
@@ -543,35 +543,35 @@ def check_workers(answers: Sequence[Answer], session: Session | None = None) -> 
 
 
 def _check_presence(answers: Sequence[Answer]) -> Check:
-    names = [f"{host} (process {process})" for host, process in _worker_keys(answers)]
+    names = [f"{host} (process {process})" for host, process in _list_workers(answers)]
     count = f"{len(names)} worker{'s' if len(names) > 1 else ''} answered"
-    return Check("workers", OK, f"{count}: {_listed(names)}")
+    return Check("workers", OK, f"{count}: {_join_names(names)}")
 
 
 def check_python(answers: Sequence[Answer]) -> Check:
     """Return the result of a check: the workers need the minor version of Python of this process, such as 3.12."""
     here = platform.python_version()
-    hosts_by_version = _hosts_by(answers, lambda answer: answer["python"])
+    hosts_by_version = _group_hosts(answers, lambda answer: answer["python"])
     wrong = {
         version: hosts for version, hosts in hosts_by_version.items() if version.split(".")[:2] != here.split(".")[:2]
     }
     if wrong:
-        versions = "; ".join(f"Python is {version} on {_listed(hosts)}" for version, hosts in wrong.items())
+        versions = "; ".join(f"Python is {version} on {_join_names(hosts)}" for version, hosts in wrong.items())
         remedy = f"set PYSPARK_PYTHON to the path of a Python {'.'.join(here.split('.')[:2])} on the workers"
         return Check("Python", PROBLEM, f"{versions}, and {here} here", remedy)
-    programs = _listed(sorted({answer["executable"] for answer in answers}))
-    return Check("Python", OK, f"{_listed(sorted(hosts_by_version))} ({programs}); {here} here")
+    programs = _join_names(sorted({answer["executable"] for answer in answers}))
+    return Check("Python", OK, f"{_join_names(sorted(hosts_by_version))} ({programs}); {here} here")
 
 
 def check_libraries(answers: Sequence[Answer]) -> list[Check]:
     """Return the results of a check: the workers need the libraries of a task, in versions that the package allows."""
     checks = []
     installed: dict[str, str] = {}
-    bounds = _bounds()
+    bounds = _read_version_bounds()
     for name in answers[0]["libraries"]:
         here = probe.library_version(name)
-        for version, hosts in _hosts_by(answers, partial(_version_of, name)).items():
-            where = _listed(hosts)
+        for version, hosts in _group_hosts(answers, partial(_find_version, name)).items():
+            where = _join_names(hosts)
             if version is None:
                 checks.append(Check("libraries", PROBLEM, f"{name} is missing on {where}", _install_remedy([name])))
             elif version[0].isdigit() and not is_within(version, bounds.get(name, "")):
@@ -589,11 +589,11 @@ def check_libraries(answers: Sequence[Answer]) -> list[Check]:
     return checks
 
 
-def _version_of(name: str, answer: Answer) -> str | None:
+def _find_version(name: str, answer: Answer) -> str | None:
     return answer["libraries"][name]
 
 
-def _bounds() -> dict[str, str]:
+def _read_version_bounds() -> dict[str, str]:
     """Return {library: version bounds} of the libraries that the package requires, such as {"pandas": "<3,>=2.2"}."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
@@ -604,7 +604,7 @@ def _bounds() -> dict[str, str]:
 
 
 def _install_remedy(names: Sequence[str]) -> str:
-    bounds = _bounds()
+    bounds = _read_version_bounds()
     specifications = " ".join(f"'{name}{bounds.get(name, '')}'" for name in names)
     return f"pip install {specifications}, in the Python of the workers (PYSPARK_PYTHON)"
 
@@ -642,19 +642,19 @@ def check_package(answers: Sequence[Answer], is_here: bool = False) -> Check:
 
     With ``is_here`` the workers are on this machine and import the installed package; otherwise they unpack a copy.
     """
-    for error, hosts in _hosts_by(answers, lambda answer: answer["package"]["error"]).items():
+    for error, hosts in _group_hosts(answers, lambda answer: answer["package"]["error"]).items():
         if error:
-            sentence = f"the package cannot be unpacked on {_listed(hosts)}: {error}"
+            sentence = f"the package cannot be unpacked on {_join_names(hosts)}: {error}"
             return Check("package", PROBLEM, sentence, "set XDG_CACHE_HOME of the workers to a folder with free space")
     unwritable = [answer for answer in answers if not answer["cache"]["is_writable"]]
-    for folder, hosts in _hosts_by(unwritable, lambda answer: answer["cache"]["folder"]).items():
+    for folder, hosts in _group_hosts(unwritable, lambda answer: answer["cache"]["folder"]).items():
         effect = "machine code" if is_here else "the package is unpacked to Spark's own folder, and its machine code"
-        sentence = f"{folder} cannot be written on {_listed(hosts)}, so {effect} is compiled again in each session"
+        sentence = f"{folder} cannot be written on {_join_names(hosts)}, so {effect} is compiled again in each session"
         return Check("package", NOTE, sentence, "set XDG_CACHE_HOME of the workers to a folder that they can write")
     if is_here:
         return Check("package", OK, f"the workers import it from {answers[0]['package']['folder']}")
     folders = sorted({answer["cache"]["folder"] for answer in answers})
-    return Check("package", OK, f"sent, and unpacked in {_listed(folders)}")
+    return Check("package", OK, f"sent, and unpacked in {_join_names(folders)}")
 
 
 def check_clocks(answers: Sequence[Answer]) -> Check:
@@ -679,22 +679,22 @@ def check_location(place: str, answers: Sequence[Answer], error: str = "") -> Ch
     blind = [answer for answer in answers if not answer["location"]["is_read"]]
     if blind and is_url(place):
         cause = blind[0]["location"]["error"]  # Texts of one cause differ, as they contain durations.
-        sentence = f"{place} cannot be read on {_listed(_hosts(blind))}: {cause}"
+        sentence = f"{place} cannot be read on {_join_names(_list_hosts(blind))}: {cause}"
         missing = sorted({name for answer in blind for name in answer["missing_variables"]})
         remedy = f"set {', '.join(missing)} in the environment of the workers, as here" if missing else ""
         return Check("results", PROBLEM, sentence, remedy or "check the network, the proxy and the store's permissions")
     if blind:
         sentence = (
-            f"{place} is not shared: {_listed(_hosts(blind))} cannot read files of this process there. Sweeps work, "
-            "because this process writes all their results"
+            f"{place} is not shared: {_join_names(_list_hosts(blind))} cannot read files of this process there. "
+            "Sweeps work, because this process writes all their results"
         )
         remedy = (
             "workers can write only to a shared folder or a URL: --out /shared/results, or --out s3://bucket/results"
         )
         return Check("results", NOTE, sentence, remedy)
     unable = [answer for answer in answers if not answer["location"]["is_written"]]
-    for cause, hosts in _hosts_by(unable, lambda answer: answer["location"]["error"]).items():
-        sentence = f"{place} can be read, but not written, on {_listed(hosts)}: {cause}"
+    for cause, hosts in _group_hosts(unable, lambda answer: answer["location"]["error"]).items():
+        sentence = f"{place} can be read, but not written, on {_join_names(hosts)}: {cause}"
         remedy = (
             "give the workers' user the permission to write; sweeps work, because this process writes their results"
         )
@@ -702,21 +702,21 @@ def check_location(place: str, answers: Sequence[Answer], error: str = "") -> Ch
     return Check("results", OK, f"this process and the workers can read and write {place}")
 
 
-def _hosts(answers: Sequence[Answer]) -> list[str]:
+def _list_hosts(answers: Sequence[Answer]) -> list[str]:
     return sorted({answer["host"] for answer in answers})
 
 
-def _hosts_by(answers: Sequence[Answer], value: Callable[[Answer], Any]) -> dict[Any, list[str]]:
+def _group_hosts(answers: Sequence[Answer], value: Callable[[Answer], Any]) -> dict[Any, list[str]]:
     """Group the hosts of the answers by a property of an answer: {property: hosts}.
 
     The function ``value`` returns the property of an answer."""
     groups = defaultdict(list)
     for answer in answers:
         groups[value(answer)].append(answer)
-    return {key: _hosts(members) for key, members in groups.items()}
+    return {key: _list_hosts(members) for key, members in groups.items()}
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Return names as text, separated by commas; of a long list, only the first names and the number of the others."""
     if len(names) > _NAMED_WORKERS:
         return f"{', '.join(names[:_NAMED_WORKERS])} and {len(names) - _NAMED_WORKERS} more"

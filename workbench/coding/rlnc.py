@@ -139,9 +139,11 @@ class Encoder:
                 "chunks have %d and %d bytes; all chunks of a generation must have the same length"
                 % (sizes_B[0], sizes_B[-1])
             )
-        self.random = _stream(random)
+        self.random = _get_stream(random)
         self.density = density
-        self._rows = _implementation("Rows", bulk, self.generation_size, sizes_B[0], Rows)(self.field, chunk_rows)
+        self._rows = _choose_implementation("Rows", bulk, self.generation_size, sizes_B[0], Rows)(
+            self.field, chunk_rows
+        )
         self._systematic_left = self.generation_size if systematic else 0
 
     def encode(self):
@@ -214,10 +216,10 @@ class Decoder:
         bytes, or a list, tuple or array of symbols. All information vectors of a generation have the same length.
         Raises DecodeError if a vector has a wrong length, or a value that is not a symbol.
         """
-        vector = self._vector(encoding_vector)
-        information = self._information(information_vector)
+        vector = self._pack_vector(encoding_vector)
+        information = self._pack_information(information_vector)
         if self._matrix is None:
-            elimination_class = _implementation(
+            elimination_class = _choose_implementation(
                 "Elimination", self._bulk, self.generation_size, len(information), Elimination
             )
             self._matrix = elimination_class(self.field, self.generation_size, len(information))
@@ -232,12 +234,12 @@ class Decoder:
 
     def is_innovative(self, encoding_vector):
         """Return whether this encoding vector is linearly independent of those of the packets added before."""
-        vector = self._vector(encoding_vector)
+        vector = self._pack_vector(encoding_vector)
         if self._matrix is None:
             return any(vector)
         return not self.is_complete and self._matrix.is_innovative(vector)
 
-    def _vector(self, encoding_vector):
+    def _pack_vector(self, encoding_vector):
         if len(encoding_vector) != self.generation_size:
             raise DecodeError(
                 "an encoding vector has %d coefficients; the generation has %d chunks"
@@ -245,7 +247,7 @@ class Decoder:
             )
         return self.field.pack(encoding_vector, DecodeError)
 
-    def _information(self, information_vector):
+    def _pack_information(self, information_vector):
         if _is_bytes(information_vector):
             information_row = information_vector
             self.field.check_row(information_row)
@@ -340,7 +342,7 @@ class Recoder:
     def __init__(self, decoder, random=None, density=None):
         _check_density(density)
         self.decoder = decoder
-        self.random = _stream(random)
+        self.random = _get_stream(random)
         self.density = density
 
     def recode(self):
@@ -390,8 +392,8 @@ class Elimination:
         ``vector``: the packed encoding vector, a bytearray; ``information``: the packed information vector.
         """
         new_row = vector + information
-        self._reduce(new_row)
-        pivot = self._pivot(new_row)
+        self._reduce_row(new_row)
+        pivot = self._find_pivot(new_row)
         if pivot is None:
             return None
         field = self.field
@@ -405,16 +407,16 @@ class Elimination:
     def is_innovative(self, vector):
         """Return whether an encoding vector is linearly independent of the matrix's rows."""
         reduced_vector = bytearray(vector)
-        self._reduce(reduced_vector)
+        self._reduce_row(reduced_vector)
         return any(reduced_vector)
 
-    def _reduce(self, new_row):
+    def _reduce_row(self, new_row):
         for pivot in range(self.generation_size):
             row, coefficient = self.rows[pivot], self.field.get(new_row, pivot)
             if row is not None and coefficient:
                 self.field.axpy(new_row, self.field.negative(coefficient), row[: len(new_row)])
 
-    def _pivot(self, row):
+    def _find_pivot(self, row):
         for index in range(self.generation_size):
             if self.field.get(row, index):
                 return index
@@ -451,11 +453,11 @@ def _check_density(density):
         raise ParameterError("density is %r; it must be above 0 and at most 1" % (density,))
 
 
-def _stream(random):
+def _get_stream(random):
     return draws.Stream(draws.make_key(0, draws.PROTOCOL)) if random is None else random
 
 
-def _implementation(name, bulk, generation_size, row_B, plain):
+def _choose_implementation(name, bulk, generation_size, row_B, plain):
     """Choose between two implementations of the class ``name``: that of `workbench.coding.bulk` and ``plain``.
 
     ``bulk`` true selects the class of the bulk module, false ``plain``. If ``bulk`` is None, the class of the bulk

@@ -98,7 +98,7 @@ def word(column: str, between: str = "") -> Field:
     return Field(column, f"[{allowed_characters}]{'*' if between else '+'}", TEXT)
 
 
-def _as_read(table: pa.Table) -> pa.Table:
+def _keep_table(table: pa.Table) -> pa.Table:
     return table
 
 
@@ -129,7 +129,7 @@ class LineFormat:
     has_optional_header: bool = False
     checks: Mapping[str, str] = field(default_factory=dict)
     fast: tuple[Field, ...] = ()
-    finish: Callable[[pa.Table], pa.Table] = _as_read
+    finish: Callable[[pa.Table], pa.Table] = _keep_table
     group: tuple[int, int] | None = None
     is_whole: bool = False
 
@@ -163,32 +163,32 @@ class LineFormat:
 # Known formats
 
 
-def _ulb_reading(fields: list[bytes]) -> tuple[float, ...]:
+def _parse_ulb_reading(fields: list[bytes]) -> tuple[float, ...]:
     time_ms, node, sequence, *measured_fields = read.join_groups(fields, 9, 2)
     return (read.milliseconds(time_ms), read.node(node), read.whole(sequence), *map(read.decimal, measured_fields))
 
 
-def _ulb_neighbor(fields: list[bytes]) -> tuple[float, ...]:
+def _parse_ulb_neighbor(fields: list[bytes]) -> tuple[float, ...]:
     time_ms, packet, round_number, node, source, quality, rssi = read.join_groups(fields, 7, 2)
     logged_quality = read.byte(quality)
     ids = (read.whole(packet), read.whole(round_number), read.node(node), read.node(source))
-    return (read.milliseconds(time_ms), *ids, _lqi(logged_quality), read.byte(rssi), _power_dBm(logged_quality))
+    return (read.milliseconds(time_ms), *ids, _to_lqi(logged_quality), read.byte(rssi), _to_power_dBm(logged_quality))
 
 
-def _lqi(logged: int) -> int:
+def _to_lqi(logged: int) -> int:
     return 383 - logged if logged > 128 else 128 - logged
 
 
-def _power_dBm(logged: int) -> int:
+def _to_power_dBm(logged: int) -> int:
     return (logged - 256 if logged > 127 else logged) - 45
 
 
-def _intel_reading(fields: list[bytes]) -> tuple[float, ...]:
+def _parse_intel_reading(fields: list[bytes]) -> tuple[float, ...]:
     date, time, epoch, node, *measured_fields = read.exactly(fields, 8)
     return (read.moment(date, time), read.whole(epoch), read.node(node), *map(read.decimal, measured_fields))
 
 
-def _intel_link() -> Parser:
+def _make_intel_link_parser() -> Parser:
     known_links = set()
 
     def parse(fields: list[bytes]) -> tuple[float, ...]:
@@ -204,7 +204,7 @@ def _intel_link() -> Parser:
     return parse
 
 
-def _intel_position() -> Parser:
+def _make_intel_position_parser() -> Parser:
     located_motes = set()
 
     def parse(fields: list[bytes]) -> tuple[float, ...]:
@@ -218,7 +218,7 @@ def _intel_position() -> Parser:
     return parse
 
 
-def _mercator_packet(fields: list[bytes]) -> tuple[Any, ...]:
+def _parse_mercator_packet(fields: list[bytes]) -> tuple[Any, ...]:
     time, receiver, channel, length, rssi, crc, expected, transmitter, *sender_fields = read.exactly(fields, 15)
     transaction, packet, sent, power, gap, sent_length, fill_byte = sender_fields
     reception_values = (
@@ -237,18 +237,18 @@ def _mercator_packet(fields: list[bytes]) -> tuple[Any, ...]:
     return (*reception_values, *check_values, *sender_values)
 
 
-def _since_1970_s(microseconds: pa.Array) -> pa.Array:
+def _to_unix_s(microseconds: pa.Array) -> pa.Array:
     """Convert whole microseconds since 1970 to seconds, with the same floats as `datetime.timestamp`."""
     return pc.divide(pc.cast(microseconds, FLOAT), 1e6)
 
 
-def _with_milliseconds(table: pa.Table) -> pa.Table:
+def _convert_milliseconds(table: pa.Table) -> pa.Table:
     time_s = pc.divide(pc.cast(table.column(0), FLOAT), 1e3)
     return table.set_column(0, "time_s", time_s)
 
 
 def _finish_neighbors(table: pa.Table) -> pa.Table:
-    table = _with_milliseconds(table)
+    table = _convert_milliseconds(table)
     logged_quality = table["logged"]
     lqi = pc.subtract(pc.if_else(pc.greater(logged_quality, 128), 383, 128), logged_quality)
     power = pc.subtract(
@@ -261,7 +261,7 @@ def _finish_neighbors(table: pa.Table) -> pa.Table:
 def _finish_intel(table: pa.Table) -> pa.Table:
     days = pc.cast(pc.cast(table["date"], pa.int32()), INT)
     microseconds = pc.add(pc.multiply(days, 86_400_000_000), pc.cast(table["time"], INT))
-    return table.remove_column(0).set_column(0, "time_s", _since_1970_s(microseconds))
+    return table.remove_column(0).set_column(0, "time_s", _to_unix_s(microseconds))
 
 
 def _finish_mercator(table: pa.Table) -> pa.Table:
@@ -274,16 +274,16 @@ _INTEL_VALUES = ("temperature_C", "humidity_pct", "light_lux", "voltage_V")
 ULB_READINGS = LineFormat(
     "ulb-readings",
     {"time_s": FLOAT, "node": INT, "sequence": INT, **dict.fromkeys(_ULB_VALUES, FLOAT)},
-    lambda: _ulb_reading,
+    lambda: _parse_ulb_reading,
     "time in ms, node, sequence, temperature, voltage, humidity, temperature, PAR, TSR",
     fast=(whole("time_ms"), node("node"), whole("sequence"), *map(decimal, _ULB_VALUES)),
-    finish=_with_milliseconds,
+    finish=_convert_milliseconds,
     group=(2, 9),
 )
 ULB_NEIGHBORS = LineFormat(
     "ulb-neighbors",
     {"time_s": FLOAT, **dict.fromkeys(("packet", "round", "node", "source", "lqi", "rssi", "power_dBm"), INT)},
-    lambda: _ulb_neighbor,
+    lambda: _parse_ulb_neighbor,
     "time in ms, packet, round, node, source node, LQI, RSSI",
     fast=(
         *map(whole, ("time_ms", "packet", "round")),
@@ -296,7 +296,7 @@ ULB_NEIGHBORS = LineFormat(
 INTEL_READINGS = LineFormat(
     "intel-readings",
     {"time_s": FLOAT, "epoch": INT, "node": INT, **dict.fromkeys(_INTEL_VALUES, FLOAT)},
-    lambda: _intel_reading,
+    lambda: _parse_intel_reading,
     "date, time, epoch, mote, temperature, humidity, light, voltage",
     fast=(date("date"), time("time"), whole("epoch"), node("node"), *map(decimal, _INTEL_VALUES)),
     finish=_finish_intel,
@@ -304,12 +304,16 @@ INTEL_READINGS = LineFormat(
 INTEL_CONNECTIVITY = LineFormat(
     "intel-connectivity",
     {"transmitter": INT, "receiver": INT, "pdr": FLOAT},
-    _intel_link,
+    _make_intel_link_parser,
     "from, to, probability",
     is_whole=True,
 )
 INTEL_POSITIONS = LineFormat(
-    "intel-positions", {"node": INT, "x_m": FLOAT, "y_m": FLOAT}, _intel_position, "mote, x in m, y in m", is_whole=True
+    "intel-positions",
+    {"node": INT, "x_m": FLOAT, "y_m": FLOAT},
+    _make_intel_position_parser,
+    "mote, x in m, y in m",
+    is_whole=True,
 )
 # The format of Mercator's loggers: a row for each received packet. Columns of rows that are not "expected" are guesses.
 MERCATOR = LineFormat(
@@ -319,7 +323,7 @@ MERCATOR = LineFormat(
         "expected": INT, "transmitter": TEXT, "transaction": INT, "packet": INT, "sent": INT, "power_dBm": INT,
         "gap_ms": INT, "sent_length_B": INT, "fill": TEXT,
     },
-    lambda: _mercator_packet,
+    lambda: _parse_mercator_packet,
     "time, receiver, channel, length, RSSI, crc, expected, sender, transaction, packet, packets sent, power, gap, "
     "length sent, fill byte",
     separator=b",",

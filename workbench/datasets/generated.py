@@ -38,7 +38,9 @@ def make_raw_log(
     lower. ``seed`` determines the losses and the faulty lines.
     """
     path = Path(path)
-    path.write_text("\n".join([_RAW_HEADER, *_rows(topology, packets, channels, seed)]) + "\n", encoding="ascii")
+    path.write_text(
+        "\n".join([_RAW_HEADER, *_generate_lines(topology, packets, channels, seed)]) + "\n", encoding="ascii"
+    )
     return path
 
 
@@ -67,7 +69,7 @@ def make_readings(
     return path
 
 
-def _rows(topology: Any, packets: int, channels: tuple[int, ...], seed: int) -> Iterator[str]:
+def _generate_lines(topology: Any, packets: int, channels: tuple[int, ...], seed: int) -> Iterator[str]:
     draw = draws.Stream(draws.make_key(seed, purposes.LOG))
     transaction, at_s = 0, 0.0
     for channel in channels:
@@ -78,10 +80,10 @@ def _rows(topology: Any, packets: int, channels: tuple[int, ...], seed: int) -> 
                 for receiver, arc in topology[sender].items():
                     if draw.uniform() < arc["pdr"] * (0.9 if channel > 20 else 1.0):
                         rssi_dBm = round(-91 + 22 * arc["pdr"] + 3 * draw.uniform())
-                        yield _row(draw, at_s, receiver, channel, rssi_dBm, sender, transaction, packet, packets)
+                        yield _draw_line(draw, at_s, receiver, channel, rssi_dBm, sender, transaction, packet, packets)
 
 
-def _row(
+def _draw_line(
     draw: Any, at_s: float, receiver: int, channel: int, rssi_dBm: int, sender: int, transaction: int, packet: int,
     packets: int,
 ) -> str:  # fmt: skip
@@ -91,17 +93,19 @@ def _row(
     the sender's turn. ``packet``: number of the packet in this turn. ``packets``: how many packets each turn has.
     """
     moment = f"{_BEGIN + timedelta(seconds=at_s):%Y-%m-%d_%H.%M.%S}"
-    crc, expected, length_B, source, flaw_draw = 1, 1, _LENGTH_B, _eui64(sender), draw.uniform()
+    crc, expected, length_B, source, flaw_draw = 1, 1, _LENGTH_B, _format_eui64(sender), draw.uniform()
     if flaw_draw < _FOREIGN:
-        expected, length_B, source = 0, 27, _eui64(4000 + receiver)
+        expected, length_B, source = 0, 27, _format_eui64(4000 + receiver)
     elif flaw_draw < _FOREIGN + _BROKEN:
         crc = 0
     elif flaw_draw < _FOREIGN + _BROKEN + _IMPOSSIBLE:
         packet = 0xFFFF - packet
     settings = (transaction, packet, packets, 0, round(1000 * _PACKET_S), _LENGTH_B, "0x0a")
-    return ",".join(map(str, (moment, _eui64(receiver), channel, length_B, rssi_dBm, crc, expected, source, *settings)))
+    return ",".join(
+        map(str, (moment, _format_eui64(receiver), channel, length_B, rssi_dBm, crc, expected, source, *settings))
+    )
 
 
-def _eui64(node: int) -> str:
+def _format_eui64(node: int) -> str:
     """Return the EUI-64 of a node in the form of Mercator's logs: eight bytes in hex, joined by "-"."""
     return f"14-15-92-00-12-91-{node >> 8:02x}-{node & 255:02x}"

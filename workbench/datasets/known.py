@@ -179,7 +179,7 @@ def find(name: str, *roles: str) -> dict[str, Path]:
         raise DataError(
             f"Data set {data_set.name} has no file for role {unknown_roles[0]!r}; its roles are {known_roles}."
         )
-    paths = {file.role: path for file in data_set.files if (path := _path_of(file)) is not None}
+    paths = {file.role: path for file in data_set.files if (path := _find_copy(file)) is not None}
     missing_files = [
         file for file in data_set.files if file.role not in paths and (file.role in roles if roles else not paths)
     ]
@@ -207,7 +207,7 @@ def describe() -> "pd.DataFrame":
 
     description_rows = []
     for data_set in DATA_SETS:
-        local_roles = [file.role for file in data_set.files if _path_of(file) is not None]
+        local_roles = [file.role for file in data_set.files if _find_copy(file) is not None]
         file_names = ", ".join(file.paths[0] for file in data_set.files)
         description_rows.append(
             (
@@ -223,7 +223,7 @@ def describe() -> "pd.DataFrame":
     return pd.DataFrame(description_rows, columns=["name", "title", "origin", "licence", "files", "here", "how"])
 
 
-def _path_of(file: DataFile) -> Path | None:
+def _find_copy(file: DataFile) -> Path | None:
     """Return the path of the first copy of a file in the data folders, or None if this machine has no copy."""
     candidates = (folder / path for folder in folder_candidates() for path in file.paths)
     return next((path for path in candidates if path.is_file()), None)

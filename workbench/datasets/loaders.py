@@ -24,7 +24,7 @@ def ulb_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     from workbench.datasets.formats import ULB_READINGS
 
-    return _load(path, ULB_READINGS)
+    return _load_file(path, ULB_READINGS)
 
 
 def ulb_neighbors(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -42,7 +42,7 @@ def ulb_neighbors(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     from workbench.datasets.formats import ULB_NEIGHBORS
 
-    return _load(path, ULB_NEIGHBORS)
+    return _load_file(path, ULB_NEIGHBORS)
 
 
 def intel_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def intel_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     from workbench.datasets.formats import INTEL_READINGS
 
-    return _load(path, INTEL_READINGS)
+    return _load_file(path, INTEL_READINGS)
 
 
 def intel_connectivity(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -64,17 +64,17 @@ def intel_connectivity(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     from workbench.datasets.formats import INTEL_CONNECTIVITY
 
-    return _load(path, INTEL_CONNECTIVITY)
+    return _load_file(path, INTEL_CONNECTIVITY)
 
 
 def intel_positions(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Load the positions of the Intel Lab motes (mote_locs.txt). Columns: node, x_m, y_m."""
     from workbench.datasets.formats import INTEL_POSITIONS
 
-    return _load(path, INTEL_POSITIONS)
+    return _load_file(path, INTEL_POSITIONS)
 
 
-def _load(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
+def _load_file(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
     """Return a DataFrame of the valid lines of a file, with the counts of lines in its ``attrs``."""
     from workbench.datasets.parts import Tally, parts_of
 
@@ -124,8 +124,8 @@ def links_from_neighbors(frame: pd.DataFrame, every_s: float | None = None) -> p
             f"The neighbor observations have no column {missing_columns[0]!r}; they need {', '.join(required_columns)}."
         )
     if every_s is not None:
-        return _links_of_intervals(frame, every_s)
-    reports = _complete_reports(frame)
+        return _compute_interval_links(frame, every_s)
+    reports = _select_complete_reports(frame)
     sent_rounds = frame[["source", "round"]].drop_duplicates()
     trials = reports.merge(sent_rounds, on="round")
     trials = trials[trials["node"] != trials["source"]].groupby(["source", "node"]).size().rename("rounds")
@@ -138,7 +138,7 @@ def links_from_neighbors(frame: pd.DataFrame, every_s: float | None = None) -> p
     return links[["transmitter", "receiver", "pdr", "rounds", *measures]]
 
 
-def _links_of_intervals(frame: pd.DataFrame, every_s: float) -> pd.DataFrame:
+def _compute_interval_links(frame: pd.DataFrame, every_s: float) -> pd.DataFrame:
     if not is_number(every_s) or not every_s > 0:
         raise DataError(f"every_s is {every_s!r:.40}; it must be a number of seconds above 0")
     if "time_s" not in frame.columns:
@@ -153,7 +153,7 @@ def _links_of_intervals(frame: pd.DataFrame, every_s: float) -> pd.DataFrame:
     return joined[["transmitter", "receiver", "from_s", *joined.columns.drop(["transmitter", "receiver", "from_s"])]]
 
 
-def _complete_reports(frame: pd.DataFrame) -> pd.DataFrame:
+def _select_complete_reports(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table of the complete reports, with the columns node and round.
 
     A report is the packets of a node in a round; it is complete if their numbers run from 0 without a gap. If ``frame``

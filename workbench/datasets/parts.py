@@ -54,13 +54,13 @@ def parts_of(path: str | os.PathLike[str], form: LineFormat, tally: Tally) -> It
     ``form`` is the format of the file. Raises DataError if the file cannot be read, or if it lacks the header that the
     format needs. If fewer than one line in twenty has this format, DataError is raised after the last chunk.
     """
-    for size_B, chunk in _read(path, form):
+    for size_B, chunk in _read_chunks(path, form):
         tally.add(chunk)
         yield size_B, chunk
     tally.check(path, form)
 
 
-def _read(path: str | os.PathLike[str], form: LineFormat) -> Iterator[tuple[int, Chunk]]:
+def _read_chunks(path: str | os.PathLike[str], form: LineFormat) -> Iterator[tuple[int, Chunk]]:
     parse, pending_chunks = form.parser(), deque()
     with ThreadPoolExecutor(1 if form.is_whole else THREADS) as thread_pool:
         for piece in chunks(path, CHUNK_B):

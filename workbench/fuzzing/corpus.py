@@ -62,7 +62,7 @@ class MutatedCorpus:
         if mutation_draw < 0.4:
             data = self._renumber(frame)
         elif mutation_draw < 0.7:
-            data = self._damage(data)
+            data = self._damage_frame(data)
         sender = frame.sender if choose.random() < 0.7 else choose.choice(self._addresses)
         return Frame(data[:LONGEST_B], sender, frame.broadcast if choose.random() < 0.9 else not frame.broadcast)
 
@@ -98,7 +98,7 @@ class MutatedCorpus:
             width, "little"
         )
 
-    def _damage(self, old: bytes) -> bytes:
+    def _damage_frame(self, old: bytes) -> bytes:
         data = bytearray(old)
         for _ in range(1 + int(self._choose.expovariate(0.7))):
             self._choose.choice(_MUTATIONS)(data, self._choose, self._frames)
@@ -118,17 +118,17 @@ class MutatedCorpus:
 # Mutations: each changes the bytes in place.
 
 
-def _flip(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
+def _flip_bit(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
     if data:
         data[choose.randrange(len(data))] ^= 1 << choose.randrange(8)
 
 
-def _change(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
+def _change_byte(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
     if data:
         data[choose.randrange(len(data))] = choose.choice((0, 1, 127, 128, 255, choose.randrange(256)))
 
 
-def _cut(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
+def _cut_bytes(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
     position = choose.randrange(len(data) + 1)
     del data[position : position + 1 + int(choose.expovariate(0.2))]
 
@@ -137,21 +137,21 @@ def _truncate(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> Non
     del data[choose.randrange(len(data) + 1) :]
 
 
-def _insert(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
+def _insert_bytes(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
     position = choose.randrange(len(data) + 1)
     data[position:position] = choose.randbytes(1 + int(choose.expovariate(0.3)))
 
 
-def _repeat(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
+def _repeat_bytes(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
     position = choose.randrange(len(data) + 1)
     data[position:position] = data[position : position + 1 + int(choose.expovariate(0.1))] * (
         1 + int(choose.expovariate(0.2))
     )
 
 
-def _splice(data: bytearray, choose: random.Random, frames: Sequence[Frame]) -> None:
+def _splice_frames(data: bytearray, choose: random.Random, frames: Sequence[Frame]) -> None:
     other_data = choose.choice(frames).data
     data[choose.randrange(len(data) + 1) :] = other_data[choose.randrange(len(other_data) + 1) :]
 
 
-_MUTATIONS = (_flip, _flip, _change, _cut, _truncate, _insert, _repeat, _splice)
+_MUTATIONS = (_flip_bit, _flip_bit, _change_byte, _cut_bytes, _truncate, _insert_bytes, _repeat_bytes, _splice_frames)

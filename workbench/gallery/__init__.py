@@ -37,7 +37,7 @@ class Model(NamedTuple):
 
 
 @cache
-def _files() -> dict[str, str]:
+def _find_files() -> dict[str, str]:
     """Return {name of a model: name of its file}, in the order of presentation."""
     paths = sorted(path.name for path in files(__package__).iterdir() if path.name.endswith(".json"))
     return {path.removesuffix(".json").partition("-")[2]: path for path in paths}
@@ -45,17 +45,17 @@ def _files() -> dict[str, str]:
 
 def names() -> tuple[str, ...]:
     """Return the names of the models, as `model` accepts them, in the order of presentation."""
-    return tuple(_files())
+    return tuple(_find_files())
 
 
 @cache
 def model(name: str) -> Model:
     """Return the model with this name. Raises ScenarioError for an unknown name."""
-    if name not in _files():
+    if name not in _find_files():
         raise ScenarioError(
             f"the gallery has no model {name!r:.60}{meant(name, names())}; its models are {', '.join(names())}"
         )
-    model_document = json.loads((files(__package__) / _files()[name]).read_text(encoding="utf-8"))
+    model_document = json.loads((files(__package__) / _find_files()[name]).read_text(encoding="utf-8"))
     beside = None if model_document["beside"] is None else protocol_from_dict(model_document["beside"])
     return Model(
         model_document["title"],

@@ -70,16 +70,16 @@ class FolderLock:
         except OSError as error:
             raise DataError(f"{folder} cannot be used as a folder: {error.strerror}") from None
         try:
-            while not self._lock():
+            while not self._lock_file():
                 pass
-            self._describe_holder(activity)
+            self._write_holder(activity)
         except BlockingIOError:
             raise _in_use_error(folder, _read_or_none(self._path), activity) from None
         except OSError as error:
             self.release()
             raise DataError(f"{folder} cannot be written: {error.strerror}") from None
 
-    def _lock(self) -> bool:
+    def _lock_file(self) -> bool:
         """Open and lock the lock's file. Return False if its last holder has removed the file meanwhile.
 
         Raises BlockingIOError if another process holds the lock.
@@ -87,7 +87,7 @@ class FolderLock:
         file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o644)
         try:
             if fcntl is None:
-                _warn(self._path.parent, "this system has no flock")
+                _warn_unlocked(self._path.parent, "this system has no flock")
             else:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             is_current = _is_file_at(file, self._path)
@@ -98,7 +98,7 @@ class FolderLock:
             if error.errno not in _NO_LOCKS:
                 os.close(file)
                 raise
-            _warn(self._path.parent, "its file system has no locks")
+            _warn_unlocked(self._path.parent, "its file system has no locks")
             is_current = True
         if is_current:
             self._file = file
@@ -106,9 +106,9 @@ class FolderLock:
             os.close(file)
         return is_current
 
-    def _describe_holder(self, activity: str) -> None:
+    def _write_holder(self, activity: str) -> None:
         os.ftruncate(self._file, 0)
-        os.write(self._file, _description(activity))
+        os.write(self._file, _make_content(activity))
 
     def check(self) -> None:
         """Do nothing: the system keeps the lock as long as this process lives, even while it is paused."""
@@ -138,7 +138,7 @@ def _is_file_at(file: int, path: Path) -> bool:
         return False
 
 
-def _warn(folder: Path, reason: str) -> None:
+def _warn_unlocked(folder: Path, reason: str) -> None:
     warnings.warn(
         f"{folder} cannot be locked: {reason}; make sure that no other process writes into this folder", stacklevel=6
     )
@@ -159,18 +159,18 @@ class ObjectLock:
         self._is_lost = False
         self._beat_thread: threading.Thread | None = None
         try:
-            tag = self._path.create(self._content())
+            tag = self._path.create(self._make_next_content())
             while tag is None:
                 tag = self._take_over()
         except OSError as error:
             raise DataError(f"{folder} cannot be written: {error.strerror}") from None
         self._renewed_s = time.monotonic()
-        self._beat_thread = threading.Thread(target=self._beat, args=(tag,), name="lock", daemon=True)
+        self._beat_thread = threading.Thread(target=self._renew_lock, args=(tag,), name="lock", daemon=True)
         self._beat_thread.start()
 
-    def _content(self) -> bytes:
+    def _make_next_content(self) -> bytes:
         self._beats += 1
-        return _description(self._activity, owner=self._owner, beat=self._beats)
+        return _make_content(self._activity, owner=self._owner, beat=self._beats)
 
     def _take_over(self) -> str | None:
         """Replace the lock object if it does not change for `EXPIRES_S`; return its new tag.
@@ -181,28 +181,27 @@ class ObjectLock:
         try:
             content, tag = self._path.read_version()
         except FileNotFoundError:
-            return self._path.create(self._content())
+            return self._path.create(self._make_next_content())
         if self._is_own(content):
             return tag
         end_s = time.monotonic() + EXPIRES_S
         with Notice() as notice:
-            notice.show(
-                f"{self._folder} is locked; waiting up to {EXPIRES_S:.0f} s for a sign of life of {_holder(content)}"
-            )
+            holder = _name_holder(content)
+            notice.show(f"{self._folder} is locked; waiting up to {EXPIRES_S:.0f} s for a sign of life of {holder}")
             while time.monotonic() < end_s:
                 time.sleep(_POLL_S)
                 try:
                     newer_content, newer_tag = self._path.read_version()
                 except FileNotFoundError:
-                    return self._path.create(self._content())
+                    return self._path.create(self._make_next_content())
                 if newer_tag != tag:
                     raise _in_use_error(self._folder, newer_content, self._activity)
-        return self._path.replace_version(self._content(), tag)
+        return self._path.replace_version(self._make_next_content(), tag)
 
-    def _beat(self, tag: str) -> None:
+    def _renew_lock(self, tag: str) -> None:
         while not self._is_over.wait(BEAT_S):
             with suppress(OSError):  # The store may be reachable again before the lock expires.
-                new_tag = self._path.replace_version(self._content(), tag)
+                new_tag = self._path.replace_version(self._make_next_content(), tag)
                 if new_tag is None:
                     # A request that was sent twice fails although its first copy has succeeded.
                     content, new_tag = self._path.read_version()
@@ -237,7 +236,7 @@ class ObjectLock:
             return False
 
 
-def _description(activity: str, **more: Any) -> bytes:
+def _make_content(activity: str, **more: Any) -> bytes:
     """Return the content of a lock's file: a JSON object with ``activity``, this process, its host, and ``more``."""
     holder = {
         "what": f"This process {activity}. The lock is removed when the process has finished.",
@@ -247,7 +246,7 @@ def _description(activity: str, **more: Any) -> bytes:
     return (json.dumps(holder | more) + "\n").encode()
 
 
-def _holder(content: bytes | None) -> str:
+def _name_holder(content: bytes | None) -> str:
     """Return a text for messages that names the holder of a lock, from the ``content`` of the lock's file.
 
     Returns "another process" if the content is missing or damaged.
@@ -260,7 +259,7 @@ def _holder(content: bytes | None) -> str:
 
 
 def _in_use_error(folder: Path | ObjectPath, content: bytes | None, activity: str) -> DataError:
-    return DataError(f"{folder} is in use: {_holder(content)} {activity}; wait for its end, or use another folder")
+    return DataError(f"{folder} is in use: {_name_holder(content)} {activity}; wait for its end, or use another folder")
 
 
 def _read_or_none(path: Path) -> bytes | None:

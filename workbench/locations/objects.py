@@ -37,7 +37,7 @@ class Stat(NamedTuple):
 
 
 @cache
-def _store(root: str) -> Any:
+def _open_store(root: str) -> Any:
     """Return the store of a URL without a path, such as "s3://bucket". Raises DataError if it cannot be used."""
     try:
         from obstore.store import from_url
@@ -100,7 +100,7 @@ class ObjectPath:
 
     @property
     def _store(self) -> Any:
-        return _store(self._root)
+        return _open_store(self._root)
 
     # Reading
 
@@ -112,7 +112,7 @@ class ObjectPath:
         """Yield the objects in this folder, but not folders and objects below them."""
         import obstore
 
-        with _as_os_error():
+        with _raise_os_errors():
             objects = obstore.list_with_delimiter(self._store, self._key or None)["objects"]
         for entry in objects:
             yield ObjectPath(f"{self._root}/{entry['path']}")
@@ -133,7 +133,7 @@ class ObjectPath:
         """Return whether an object exists in this folder, or in a folder below it."""
         import obstore
 
-        with _as_os_error():
+        with _raise_os_errors():
             listing = obstore.list_with_delimiter(self._store, self._key or None)
         return bool(listing["objects"] or listing["common_prefixes"])
 
@@ -141,7 +141,7 @@ class ObjectPath:
         """Return the size of this object. Raises FileNotFoundError if it does not exist."""
         import obstore
 
-        with _as_os_error():
+        with _raise_os_errors():
             return Stat(obstore.head(self._store, self._key)["size"])
 
     def read_bytes(self) -> bytes:
@@ -155,7 +155,7 @@ class ObjectPath:
         """
         import obstore
 
-        with _as_os_error():
+        with _raise_os_errors():
             result = obstore.get(self._store, self._key)
             return bytes(result.bytes()), str(result.meta["e_tag"])
 
@@ -163,7 +163,7 @@ class ObjectPath:
         """Return ``length_B`` bytes of this object from offset ``start_B``."""
         import obstore
 
-        with _as_os_error():
+        with _raise_os_errors():
             return bytes(obstore.get_range(self._store, self._key, start=start_B, length=length_B))
 
     def open(self, mode: str = "rb") -> IO[bytes]:
@@ -186,7 +186,7 @@ class ObjectPath:
         import obstore
 
         try:
-            with _as_os_error():
+            with _raise_os_errors():
                 return obstore.put(self._store, self._key, content, mode="create")["e_tag"]
         except FileExistsError:
             return None
@@ -200,7 +200,7 @@ class ObjectPath:
         from obstore.exceptions import PreconditionError
 
         try:
-            with _as_os_error():
+            with _raise_os_errors():
                 return obstore.put(self._store, self._key, content, mode={"e_tag": tag})["e_tag"]
         except FileNotFoundError:
             return None
@@ -213,7 +213,7 @@ class ObjectPath:
         """Write this object from bytes or an open file, and replace an existing one."""
         import obstore
 
-        with _as_os_error():
+        with _raise_os_errors():
             obstore.put(self._store, self._key, content)
 
     def replace(self, target: ObjectPath) -> ObjectPath:
@@ -223,7 +223,7 @@ class ObjectPath:
         """
         import obstore
 
-        with _as_os_error():
+        with _raise_os_errors():
             obstore.copy(self._store, self._key, target._key)
             obstore.delete(self._store, self._key)
         return target
@@ -234,7 +234,7 @@ class ObjectPath:
 
         if not missing_ok:
             self.stat()
-        with suppress(FileNotFoundError), _as_os_error():
+        with suppress(FileNotFoundError), _raise_os_errors():
             obstore.delete(self._store, self._key)
 
 
@@ -269,7 +269,7 @@ class _Reader(io.RawIOBase):
 
 
 @contextmanager
-def _as_os_error() -> Iterator[None]:
+def _raise_os_errors() -> Iterator[None]:
     """Convert an error of obstore that is raised inside the context into an OSError with one line of text."""
     from obstore.exceptions import AlreadyExistsError, BaseError
 

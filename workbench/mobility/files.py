@@ -54,7 +54,7 @@ def read_bonnmotion(path: str | os.PathLike[str], nodes: Sequence[int] | None = 
     line.
     """
     file_name, text = _read_text(path)
-    lines = list(_lines(file_name, text))
+    lines = list(_split_lines(file_name, text))
     node_numbers = _check_nodes(nodes, len(lines), file_name)
     remaining_count = MOST_WAYPOINTS
     waypoints_of_node: dict[int, Waypoints] = {}
@@ -66,7 +66,7 @@ def read_bonnmotion(path: str | os.PathLike[str], nodes: Sequence[int] | None = 
                 "time, x and y."
             )
         remaining_count = _subtract_waypoints(len(numbers) // 3, remaining_count, file_name)
-        values = [_parse(line, number) for number in numbers]
+        values = [_parse_number(line, number) for number in numbers]
         points = list(zip(values[::3], values[1::3], values[2::3], strict=True))
         waypoints_of_node[node] = _make_waypoints(line.location, _merge_equal(points))
     _check_not_empty(waypoints_of_node, file_name, "a line 'time x y time x y ...' for each node")
@@ -115,7 +115,7 @@ def read_ns2(path: str | os.PathLike[str]) -> dict[int, Waypoints]:
     starts: dict[int, list[float | None]] = {}
     commands: dict[int, list[_Command]] = {}
     count = MOST_WAYPOINTS
-    for line in _lines(file_name, text):
+    for line in _split_lines(file_name, text):
         command = _parse_ns2(line)
         if command is None:
             continue
@@ -134,7 +134,7 @@ def read_ns2(path: str | os.PathLike[str]) -> dict[int, Waypoints]:
                 f"{file_name}: node {node} has no position at the start; add the line '$node_({node}) set "
                 f"{missing_axis} 0.0'."
             )
-        waypoints_of_node[node] = _follow(x_m, y_m, commands.get(node, []), f"{file_name}, node {node}")
+        waypoints_of_node[node] = _follow_commands(x_m, y_m, commands.get(node, []), f"{file_name}, node {node}")
     _check_not_empty(waypoints_of_node, file_name, "lines such as '$node_(0) set X_ 1.0'")
     return waypoints_of_node
 
@@ -155,7 +155,7 @@ def read_cooja(path: str | os.PathLike[str]) -> dict[int, Waypoints]:
     file_name, text = _read_text(path)
     points_of_node: dict[int, list[_Point]] = {}
     count = MOST_WAYPOINTS
-    for line in _lines(file_name, text):
+    for line in _split_lines(file_name, text):
         cells = line.text.split()
         if len(cells) != 4 or not re.fullmatch("[0-9]{1,10}", cells[0]) or int(cells[0]) > LARGEST_NODE:
             raise DataError(f"{line.location}: {line.text!r:.60}; a line must be 'node time_s x_m y_m'.")
@@ -169,7 +169,7 @@ def read_cooja(path: str | os.PathLike[str]) -> dict[int, Waypoints]:
                 f"{line.location}: the time {cells[1]:.60} s is before that of the node's previous line; sort the "
                 "lines by time."
             )
-        _jump(points, time_us, position_m)
+        _append_jump(points, time_us, position_m)
     _check_not_empty(points_of_node, file_name, "lines 'node time_s x_m y_m'")
     return {
         node: _make_waypoints(f"{file_name}, node {node}", [(time_us / 1e6, x, y) for time_us, x, y in points])
@@ -213,7 +213,7 @@ def _check_path(path: Any) -> None:
         raise DataError(f"The file is of type {type(path).__name__}; give the path of a file.")
 
 
-def _lines(file_name: str, text: str) -> Iterator[_Line]:
+def _split_lines(file_name: str, text: str) -> Iterator[_Line]:
     """Yield the lines of a text, without blank lines and lines that begin with "#"."""
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
@@ -221,7 +221,7 @@ def _lines(file_name: str, text: str) -> Iterator[_Line]:
             yield _Line(f"{file_name}, line {number}", line)
 
 
-def _parse(line: _Line, text: str) -> float:
+def _parse_number(line: _Line, text: str) -> float:
     """Return ``text``, a part of ``line``, as a number. Raises DataError for NaN, infinity and any other text."""
     try:
         number = math.nan if "_" in text else float(text)
@@ -234,7 +234,7 @@ def _parse(line: _Line, text: str) -> float:
 
 def _parse_time_us(line: _Line, text: str) -> int:
     """Return ``text``, a time in s in ``line``, in µs. Raises DataError unless it is from 0 to LONGEST_S."""
-    time_s = _parse(line, text)
+    time_s = _parse_number(line, text)
     if not 0 <= time_s <= LONGEST_S:
         raise DataError(f"{line.location}: the time is {text:.60} s; it must be from 0 to {LONGEST_S:g} s.")
     return round(time_s * 1e6)
@@ -245,7 +245,7 @@ def _parse_position(line: _Line, cells: Sequence[str]) -> tuple[float, float]:
 
     Raises DataError for a coordinate that is not a number, or out of range.
     """
-    x_m, y_m = (_parse(line, cell) for cell in cells)
+    x_m, y_m = (_parse_number(line, cell) for cell in cells)
     if max(abs(x_m), abs(y_m)) > LARGEST_COORDINATE_M:
         raise DataError(
             f"{line.location}: the position is ({x_m:g}, {y_m:g}); its coordinates must be from "
@@ -355,9 +355,9 @@ def _parse_ns2(line: _Line) -> _Command | None:
     if quote:
         schedule_words = schedule.split()
         if len(schedule_words) != 3 or schedule_words[:2] not in (["$ns_", "at"], ["$ns", "at"]):
-            raise _refuse(line)
+            raise _make_line_error(line)
         if not command_text.endswith('"'):
-            raise _refuse(line)
+            raise _make_line_error(line)
         time_us = _parse_time_us(line, schedule_words[2])
         text = command_text[:-1]
     words = text.split()
@@ -365,10 +365,10 @@ def _parse_ns2(line: _Line) -> _Command | None:
         return None
     node_match = _NODE.fullmatch(words[0])
     if node_match is None or int(node_match[1]) > LARGEST_NODE:
-        raise _refuse(line)
+        raise _make_line_error(line)
     node = int(node_match[1])
     if len(words) == 5 and words[1] == "setdest" and time_us is not None:
-        speed_m_s = _parse(line, words[4])
+        speed_m_s = _parse_number(line, words[4])
         if speed_m_s < 0:
             raise DataError(f"{line.location}: the speed is {words[4]:.60} m/s; it must be 0 or more.")
         return _Command(node, time_us, -1, (*_parse_position(line, words[2:4]), speed_m_s))
@@ -377,32 +377,32 @@ def _parse_ns2(line: _Line) -> _Command | None:
         return _Command(node, time_us, _COORDINATES[words[2]], (coordinate_m,))
     if len(words) == 4 and words[1:3] == ["set", "Z_"]:
         return None
-    raise _refuse(line)
+    raise _make_line_error(line)
 
 
-def _refuse(line: _Line) -> DataError:
+def _make_line_error(line: _Line) -> DataError:
     return DataError(
         f"{line.location}: {line.text!r:.60}; a line must be '$node_(0) set X_ 1.0' (or Y_) or "
         "'$ns_ at 2.0 \"$node_(0) setdest x y speed\"'."
     )
 
 
-def _follow(x_m: float, y_m: float, commands: list[_Command], location: str) -> Waypoints:
+def _follow_commands(x_m: float, y_m: float, commands: list[_Command], location: str) -> Waypoints:
     """Return the path of a node that starts at (x_m, y_m) and follows its commands in the order of their times."""
     points = [_Point(0, x_m, y_m)]
     for command in sorted(commands, key=lambda command: command.time_us or 0):
         time_us = command.time_us or 0
-        _stop(points, time_us)
+        _end_path(points, time_us)
         if command.axis < 0:
-            _go(points, *command.values)
+            _append_trip(points, *command.values)
         else:
             position_m = list(points[-1][1:])
             position_m[command.axis] = command.values[0]
-            _jump(points, time_us, (position_m[0], position_m[1]))
+            _append_jump(points, time_us, (position_m[0], position_m[1]))
     return _make_waypoints(location, [(time_us / 1e6, x, y) for time_us, x, y in points])
 
 
-def _stop(points: list[_Point], time_us: int) -> None:
+def _end_path(points: list[_Point], time_us: int) -> None:
     """Make a path end at ``time_us``, at the position that the node has then.
 
     If the last waypoint is later, the node is still moving, and its present position replaces this waypoint. If the
@@ -423,7 +423,7 @@ def _interpolate(start: _Point, end: _Point, time_us: int) -> _Point:
     return _Point(time_us, _round_m(x_m), _round_m(y_m))
 
 
-def _go(points: list[_Point], x_m: float, y_m: float, speed_m_s: float) -> None:
+def _append_trip(points: list[_Point], x_m: float, y_m: float, speed_m_s: float) -> None:
     """Append a waypoint to a path: the destination (x_m, y_m) of a straight trip from the last waypoint in ``points``.
 
     If the trip would end later than LONGEST_S, the position at that time is appended instead. Nothing is appended if
@@ -443,7 +443,7 @@ def _go(points: list[_Point], x_m: float, y_m: float, speed_m_s: float) -> None:
         points.append(_Point(_LONGEST_US, *end_m))
 
 
-def _jump(points: list[_Point], time_us: int, position_m: tuple[float, float]) -> None:
+def _append_jump(points: list[_Point], time_us: int, position_m: tuple[float, float]) -> None:
     """Append a jump to a path: the node stands still until a microsecond before ``time_us``.
 
     At ``time_us`` it is at ``position_m``. ``points``: the path's waypoints so far.

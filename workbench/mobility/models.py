@@ -110,9 +110,9 @@ class MobilityModel:
         if not is_whole(seed) or seed < 0:
             raise ParameterError(f"seed is {seed!r:.60}; it must be a whole number, 0 or more.")
         places_array = round_positions(np.array(places, dtype=float).reshape(-1, 2))
-        return self._draw(np.array(node_numbers, dtype=np.int64), places_array, extent, duration_us, int(seed))
+        return self._draw_tracks(np.array(node_numbers, dtype=np.int64), places_array, extent, duration_us, int(seed))
 
-    def _draw(
+    def _draw_tracks(
         self, nodes: np.ndarray, places_m: np.ndarray, extent_m: tuple[float, float], duration_us: int, seed: int
     ) -> list[Track]:
         """Return the tracks of ``nodes`` (n,), which are at ``places_m`` (n, 2); all arguments are valid."""
@@ -192,7 +192,7 @@ class Waypoints(MobilityModel):
             return f"Waypoints({list(self.points)})"
         return f"Waypoints({len(self.points):,} points, {self.points[0][0]:g} to {self.points[-1][0]:g} s)"
 
-    def _draw(
+    def _draw_tracks(
         self, nodes: np.ndarray, places_m: np.ndarray, extent_m: tuple[float, float], duration_us: int, seed: int
     ) -> list[Track]:
         points = np.array(self.points)
@@ -318,7 +318,7 @@ class RandomWaypoint(MobilityModel):
             )
         object.__setattr__(self, "pause_s", number("RandomWaypoint: pause_s", self.pause_s, 0, LONGEST_S, "s"))
 
-    def _draw(
+    def _draw_tracks(
         self, nodes: np.ndarray, places_m: np.ndarray, extent_m: tuple[float, float], duration_us: int, seed: int
     ) -> list[Track]:
         area_m = _choose_area(self, extent_m)
@@ -363,9 +363,9 @@ class RandomWaypoint(MobilityModel):
         """
         pause_us = int(to_us(self.pause_s))
         start_m, first_m, arrival_us, departure_us = self._draw_start(
-            _keys(seed, _START, nodes), area_m, mean_trip_s, pause_us
+            _make_keys(seed, _START, nodes), area_m, mean_trip_s, pause_us
         )
-        keys = _keys(seed, _TRIPS, nodes)
+        keys = _make_keys(seed, _TRIPS, nodes)
         while True:
             numbers = uniforms(keys[:, None], np.arange(3 * trip_count)).reshape(len(nodes), trip_count, 3)
             ends_m = np.concatenate((first_m[:, None], round_positions(numbers[:, :, :2] * area_m)), axis=1)
@@ -379,7 +379,7 @@ class RandomWaypoint(MobilityModel):
         stops_us = np.stack((departures_us - pause_us, departures_us), axis=2).reshape(len(nodes), -1)
         times_us = np.column_stack((np.zeros(len(nodes), np.int64), arrival_us, departure_us, stops_us))
         points_m = np.concatenate((start_m[:, None], np.repeat(ends_m, 2, axis=1)), axis=1)
-        return _split(times_us, points_m, duration_us)
+        return _split_tracks(times_us, points_m, duration_us)
 
     def _draw_start(
         self, keys: np.ndarray, area_m: np.ndarray, mean_trip_s: float, pause_us: int
@@ -520,7 +520,7 @@ class GaussMarkov(MobilityModel):
             checked_value = number(f"GaussMarkov: {name}", getattr(self, name), minimum, maximum, unit)
             object.__setattr__(self, name, checked_value)
 
-    def _draw(
+    def _draw_tracks(
         self, nodes: np.ndarray, places_m: np.ndarray, extent_m: tuple[float, float], duration_us: int, seed: int
     ) -> list[Track]:
         area = tuple(round(side_m * _POSITION_STEPS) for side_m in _choose_area(self, extent_m))
@@ -545,8 +545,8 @@ class GaussMarkov(MobilityModel):
 
         ``area`` is (width, height) in units of 0.1 mm.
         """
-        starts = uniforms(_keys(seed, _START, nodes)[:, None], np.arange(3))
-        deviations = self._draw_deviations(_keys(seed, _STEPS, nodes), step_count)
+        starts = uniforms(_make_keys(seed, _START, nodes)[:, None], np.arange(3))
+        deviations = self._draw_deviations(_make_keys(seed, _STEPS, nodes), step_count)
         speeds_m_s = self.mean_m_s + self.speed_sigma_m_s * deviations[:, 0]
         directions = 2 * math.pi * starts[:, 2] + self.direction_sigma_rad * deviations[:, 1]
         paths_m = np.empty((len(nodes), step_count + 1, 2))
@@ -617,13 +617,13 @@ def _choose_area(model: Any, extent_m: tuple[float, float]) -> tuple[float, floa
     return width_m, height_m
 
 
-def _keys(seed: int, stream: int, nodes: np.ndarray) -> np.ndarray:
+def _make_keys(seed: int, stream: int, nodes: np.ndarray) -> np.ndarray:
     """Return the key of each node's draws, ``draws.make_key(seed, MOBILITY, stream, node)``, as an array (n,)."""
     key = np.uint64(draws.make_key(seed, purposes.MOBILITY, stream))
     return mix64(key ^ mix64(nodes.astype(np.uint64) + np.uint64(draws.GOLDEN)))
 
 
-def _split(times_us: np.ndarray, points_m: np.ndarray, duration_us: int) -> list[Track]:
+def _split_tracks(times_us: np.ndarray, points_m: np.ndarray, duration_us: int) -> list[Track]:
     """Return n tracks, each with up to k vertices from its row of ``times_us`` (n, k) and ``points_m`` (n, k, 2).
 
     A vertex is left out if the vertex before it has the same time. A track ends with its first vertex at

@@ -204,7 +204,7 @@ class VirtualMotes(Motes):
         """
         self.kinds = kinds_of(self.kind, sorted(scenario.topology.nodes))
         try:
-            urls = self._start_rack(scenario, self._nodes_of(MICROPYTHON))
+            urls = self._start_rack(scenario, self._nodes_of_kinds(MICROPYTHON))
             urls |= self._start_processes(scenario)
         except BaseException:
             self.close()
@@ -221,7 +221,7 @@ class VirtualMotes(Motes):
                 )
         return network
 
-    def _nodes_of(self, *kinds: str) -> tuple[int, ...]:
+    def _nodes_of_kinds(self, *kinds: str) -> tuple[int, ...]:
         return tuple(node for node, kind in self.kinds.items() if kind in kinds)
 
     def _start_rack(self, scenario: Any, nodes: tuple[int, ...]) -> dict[int, str]:
@@ -242,9 +242,9 @@ class VirtualMotes(Motes):
         return dict(zip(nodes, self.rack.urls, strict=True))
 
     def _start_processes(self, scenario: Any) -> dict[int, str]:
-        longest_body = _longest_body(scenario)
-        nodes = self._nodes_of(C, CORTEX_M3)
-        limits = {"nodes": len(self.kinds), "subscriptions": _most_subscriptions(scenario)}
+        longest_body = _find_longest_body(scenario)
+        nodes = self._nodes_of_kinds(C, CORTEX_M3)
+        limits = {"nodes": len(self.kinds), "subscriptions": _count_most_subscriptions(scenario)}
         program_paths = {
             node: in_c.program(self.kinds[node], scenario.protocol, longest_body, **limits) for node in nodes
         }
@@ -286,14 +286,14 @@ class VirtualMotes(Motes):
         if self._is_process(node):
             self._processes[node].kill()
         else:
-            self._running_rack().kill(self._rack_index(node))
+            self._require_rack().kill(self._rack_index(node))
 
     def restart(self, node: int) -> None:
         """Restore the power of a node's mote; it starts with empty memory."""
         if self._is_process(node):
             self._processes[node].restart()
         else:
-            self._running_rack().restart(self._rack_index(node))
+            self._require_rack().restart(self._rack_index(node))
 
     def memory(self) -> Memory:
         """Return the bytes of memory that each mote uses, and the resident size of the MicroPython motes' process.
@@ -302,7 +302,7 @@ class VirtualMotes(Motes):
         stack so far of a Cortex-M3. For motes in C it is None during a run, because the run occupies the line on which
         the host would request it.
         """
-        rss_B, heaps = self._running_rack().memory() if self._rack_nodes or not self._processes else (0, {})
+        rss_B, heaps = self._require_rack().memory() if self._rack_nodes or not self._processes else (0, {})
         allocated_B: dict[int, int | None] = {self._rack_nodes[index]: used_B for index, used_B in heaps.items()}
         for node, process in self._processes.items():
             allocated_B[node] = (
@@ -328,7 +328,7 @@ class VirtualMotes(Motes):
             raise LinkError(f"node {node} has no virtual mote; nodes with one are {list(self._rack_nodes)}")
         return self._rack_nodes.index(node)
 
-    def _running_rack(self) -> Rack:
+    def _require_rack(self) -> Rack:
         if self.rack is None:
             raise LinkError("the virtual motes are not running; start a run, or use them in a with block")
         return self.rack
@@ -344,7 +344,7 @@ class VirtualMotes(Motes):
         self.close()
 
 
-def _longest_body(scenario: Any) -> int:
+def _find_longest_body(scenario: Any) -> int:
     """Return the largest size, in bytes, of a message from the host to a mote that runs the C program.
 
     The result is 2048 (LONG_BODY) if ``scenario`` has attribute keys that the user registered, long workload items or
@@ -367,7 +367,7 @@ def _refuse_reinforcements(scenario: Any) -> None:
             )
 
 
-def _most_subscriptions(scenario: Any) -> int:
+def _count_most_subscriptions(scenario: Any) -> int:
     """Return the largest number of subscriptions that the workload makes at one node."""
     from workbench.sim.actions import SUBSCRIBE  # loads numpy, which a mote lacks
     from workbench.sim.workload import Subscribe, expand

@@ -92,7 +92,7 @@ def compare_with_simulator(run: Any, links: object = None, seeds: int = 10) -> B
     scenario = run.scenario
     motes_metrics = run.metrics  # waits for the end
     if links is not None:
-        scenario = scenario.replace(topology=_measured_network(scenario, links))
+        scenario = scenario.replace(topology=_build_measured_network(scenario, links))
     ended_s = getattr(run, "now_s", scenario.duration_s)
     scenario = scenario.replace(duration_s=min(scenario.duration_s, max(ended_s, 1e-3)))
     metric_rows, simulated_frames = [], _Frames()
@@ -113,7 +113,7 @@ def compare_with_simulator(run: Any, links: object = None, seeds: int = 10) -> B
     return BesideSimulator(metrics, links_table, seeds)
 
 
-def _measured_network(scenario: Any, links: object) -> Any:
+def _build_measured_network(scenario: Any, links: object) -> Any:
     network = from_links(links)
     missing_nodes = sorted(set(scenario.topology) - set(network))
     if missing_nodes:

@@ -41,12 +41,12 @@ def decode_row(fields: tuple[Any, ...], rest: bytes) -> tuple[Any, ...]:
     detail_offset = 1 + rest[0] if rest else 1
     if len(rest) <= detail_offset:
         raise DecodeError(f"an event is cut short: its message name and detail do not fit in {len(rest)} bytes")
-    message, data = _text(rest[1:detail_offset]), rest[detail_offset + 1 :]
-    detail = _text(data) if rest[detail_offset] == messages.IS_TEXT else messages.decode_attribute_list(data)
+    message, data = _decode_text(rest[1:detail_offset]), rest[detail_offset + 1 :]
+    detail = _decode_text(data) if rest[detail_offset] == messages.IS_TEXT else messages.decode_attribute_list(data)
     return time_us, kind, peer, message, origin, sequence, size_B, value, detail
 
 
-def _text(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeError:

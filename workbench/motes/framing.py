@@ -91,14 +91,14 @@ class Deframer:
         pieces = bytes(data).split(_ZERO)
         bodies = []
         for piece in pieces[:-1]:
-            self._add(piece)
+            self._append_data(piece)
             body = self._end_frame()
             if body is not None:
                 bodies.append(body)
-        self._add(pieces[-1])
+        self._append_data(pieces[-1])
         return bodies
 
-    def _add(self, data):
+    def _append_data(self, data):
         if len(self._incomplete_frame) + len(data) > _LONGEST_FRAME:
             self._too_long = True
             self._incomplete_frame = b""

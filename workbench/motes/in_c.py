@@ -62,14 +62,16 @@ class Footprint(NamedTuple):
 def missing(kind: str) -> str | None:
     """Return a sentence on what this machine lacks for motes in C of ``kind`` and how to install it, or None."""
     if kind == C:
-        return _missing_program("motes in C need a compiler", "gcc", "gcc libc6-dev")
-    sentence = _missing_program("an emulated Cortex-M3 needs its compiler", _ARM, f"gcc-arm-none-eabi {_LIBRARY}")
+        return _describe_missing_program("motes in C need a compiler", "gcc", "gcc libc6-dev")
+    sentence = _describe_missing_program(
+        "an emulated Cortex-M3 needs its compiler", _ARM, f"gcc-arm-none-eabi {_LIBRARY}"
+    )
     if sentence is None and not newlib():
         sentence = f"an emulated Cortex-M3 needs newlib, the C library of {_ARM}: apt-get install {_LIBRARY}"
-    return sentence or _missing_program("a Cortex-M3 is emulated by QEMU", EMULATOR, EMULATOR)
+    return sentence or _describe_missing_program("a Cortex-M3 is emulated by QEMU", EMULATOR, EMULATOR)
 
 
-def _missing_program(purpose: str, name: str, packages: str) -> str | None:
+def _describe_missing_program(purpose: str, name: str, packages: str) -> str | None:
     if shutil.which(name):
         return None
     return f"{purpose}, but `{name}` is not on the PATH: apt-get install {packages}"
@@ -145,7 +147,7 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
         options += [f"-Wl,--defsym=STACK_B={stack_B}", f"-Wl,--defsym=STACK_GUARD_B={STACK_GUARD_B}"]
         linker_scripts = [f"-T{board / 'mps2_an385.ld'}"]
     compiler = "gcc" if kind == C else _ARM
-    program_path = _find_cache_folder() / f"{kind}-{_digest(compiler, options, folders)}"
+    program_path = _find_cache_folder() / f"{kind}-{_compute_digest(compiler, options, folders)}"
     if not program_path.exists():
         include_options = [f"-I{path}" for path in folders]
         source_paths = [str(path) for source_folder in folders for path in sorted(source_folder.glob("*.c"))]
@@ -157,22 +159,22 @@ def _find_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "motes")
 
 
-def _digest(compiler: str, options: list[str], folders: tuple[Path, ...]) -> str:
+def _compute_digest(compiler: str, options: list[str], folders: tuple[Path, ...]) -> str:
     digest = hashlib.sha256()
-    for text in (platform.machine(), _version(compiler), *options):
+    for text in (platform.machine(), _read_version(compiler), *options):
         digest.update(text.encode() + b"\0")
-    for path in _files(folders):
+    for path in _list_sources(folders):
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:32]
 
 
-def _files(folders: tuple[Path, ...]) -> Iterator[Path]:
+def _list_sources(folders: tuple[Path, ...]) -> Iterator[Path]:
     for folder in folders:
         yield from sorted(path for path in folder.iterdir() if path.suffix in (".c", ".h", ".ld"))
 
 
 @lru_cache(maxsize=4)
-def _version(compiler: str) -> str:
+def _read_version(compiler: str) -> str:
     return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
 
 

@@ -98,7 +98,7 @@ class MoteLine:
         self._pings = 0  # since the last message
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._reader = threading.Thread(target=self._read, name=f"mote {url}", daemon=True)
+        self._reader = threading.Thread(target=self._read_until_closed, name=f"mote {url}", daemon=True)
 
     @property
     def is_lost(self) -> bool:
@@ -114,13 +114,13 @@ class MoteLine:
         self._open_port()
         self._reader.start()
         try:
-            self.greeting = self._greet(timeout_s)
+            self.greeting = self._await_greeting(timeout_s)
         except BaseException:
-            self._hang_up()
+            self._close_line()
             raise
         return self.greeting
 
-    def _hang_up(self) -> None:
+    def _close_line(self) -> None:
         with self._lock:
             self._closed.set()
             port = self._port
@@ -141,10 +141,10 @@ class MoteLine:
         self._is_in_session = False
         self._opened_s = time.monotonic()
 
-    def _greet(self, timeout_s: float) -> Greeting:
+    def _await_greeting(self, timeout_s: float) -> Greeting:
         end_s = time.monotonic() + timeout_s
         while (remaining_s := end_s - time.monotonic()) > 0:
-            self._greet_once()
+            self._send_greeting()
             try:
                 greeting_answer = self._greetings.get(timeout=min(remaining_s, GREETING_S))
             except Empty:
@@ -170,51 +170,51 @@ class MoteLine:
         """
         token = 0
         if then is not None:
-            token = self._next_token()
+            token = self._make_token()
             self._answers[token] = then
         try:
             if (loss := self._loss) is not None:
                 raise LinkError(str(loss))
-            self._write(messages.encode(kind, self._secret, token, *fields, rest=rest))
+            self._write_message(messages.encode(kind, self._secret, token, *fields, rest=rest))
         except BaseException:
             self._answers.pop(token, None)
             raise
         self._pings += kind == messages.PING
         return token
 
-    def _next_token(self) -> int:
+    def _make_token(self) -> int:
         with self._lock:
             self._token = self._token % 0xFFFF + 1
             return self._token
 
-    def _write(self, body: bytes) -> None:
+    def _write_message(self, body: bytes) -> None:
         port = self._port
         if port is None:
             raise LinkError(f"{self.url} is not open; call open() first")
         port.write(framing.encode(body))
 
-    def _greet_once(self) -> None:
+    def _send_greeting(self) -> None:
         self._greeted_s = time.monotonic()
         hello = messages.MAGIC, messages.VERSION, self._session
-        self._write(messages.encode(messages.HELLO, *hello, rest=self._secret))
+        self._write_message(messages.encode(messages.HELLO, *hello, rest=self._secret))
 
     # The reading thread
 
-    def _read(self) -> None:
+    def _read_until_closed(self) -> None:
         while not self._closed.is_set():
             try:
-                self._listen()
+                self._read_once()
             except LinkError as error:
                 if not self._closed.is_set():
-                    self._lose(error)
+                    self._report_loss(error)
                     self._reopen()
             except Exception as error:  # raised by the receiver of a report or an answer; it must not pass silently
-                self._lose(LinkError(f"{self.url}: a message of the mote could not be processed: {error!r}"))
+                self._report_loss(LinkError(f"{self.url}: a message of the mote could not be processed: {error!r}"))
                 self._closed.wait(_RETRY_S)
         if self._port is not None:
             self._port.close()
 
-    def _listen(self) -> None:
+    def _read_once(self) -> None:
         """Read the line once and process the bytes. Detect a silent mote, and greet a lost mote.
 
         Raises LinkError if the line of a lost mote is silent for so long that it must be reopened.
@@ -222,17 +222,17 @@ class MoteLine:
         assert self._port is not None
         data = self._port.read()
         if data:
-            self._process(data)
+            self._process_data(data)
         now_s = time.monotonic()
         if self._loss is None:
             if self._pings >= SILENT_PINGS and now_s - self._heard_s > SILENT_S:
-                self._lose(LinkError(f"{self.url} is silent: {self._pings} commands were not answered"))
+                self._report_loss(LinkError(f"{self.url} is silent: {self._pings} commands were not answered"))
         elif now_s - max(self._heard_s, self._opened_s) > REOPEN_S:
             raise LinkError(f"{self.url} is silent; the line is being reopened")
         elif now_s - self._greeted_s > (SILENT_S if self._is_refused else GREETING_S):
-            self._greet_once()
+            self._send_greeting()
 
-    def _process(self, data: bytes) -> None:
+    def _process_data(self, data: bytes) -> None:
         previous_damaged_count = self._deframer.spoilt
         for body in self._deframer.feed(data):
             try:
@@ -282,13 +282,13 @@ class MoteLine:
             if self.greeting is None:
                 self._greetings.put(greeting)
             elif self._loss is not None:
-                self._reconnect(greeting)
+                self._accept_greeting(greeting)
         elif self.greeting is not None and session:
-            self._lose(LinkError(f"another host has connected to the mote at {self.url}"))
+            self._report_loss(LinkError(f"another host has connected to the mote at {self.url}"))
         elif self.greeting is not None:
             # The mote restarted while the line stayed: greet it, and its answer arrives here.
-            self._lose(LinkError(f"{self.url}: the mote restarted"))
-            self._greet_once()
+            self._report_loss(LinkError(f"{self.url}: the mote restarted"))
+            self._send_greeting()
 
     def _refusal_error(self, fields: tuple[Any, ...]) -> LinkError:
         _, version, _, reason = fields
@@ -313,12 +313,12 @@ class MoteLine:
             self._is_refused = True  # The mote is greeted further, and would report each refusal.
             self._report("refused", str(error))
 
-    def _reconnect(self, greeting: Greeting) -> None:
+    def _accept_greeting(self, greeting: Greeting) -> None:
         self.greeting = greeting
         self._loss, self._is_refused = None, False
         self._report("ready", greeting)
 
-    def _lose(self, error: LinkError) -> None:
+    def _report_loss(self, error: LinkError) -> None:
         is_new = self._loss is None and self.greeting is not None
         if is_new:
             self._loss = error
@@ -346,7 +346,7 @@ class MoteLine:
         while not self._closed.wait(_RETRY_S):
             try:
                 self._open_port()
-                self._greet_once()
+                self._send_greeting()
                 return
             except LinkError:
                 self._port.close()

@@ -69,7 +69,7 @@ class LockstepNode(Node):
             elif event_number == _REPORT_NUMBER and detail not in self.reports:
                 self.reports.append(detail)
 
-    def _call(self, now: int, kind: int, *fields: Any, rest: bytes = b"") -> Answer:
+    def _call_mote(self, now: int, kind: int, *fields: Any, rest: bytes = b"") -> Answer:
         self._set_time(now)
         answer = self._mote.command(kind, *fields, rest=rest)
         self.next_wake = answer.next_wake
@@ -96,12 +96,14 @@ class LockstepNode(Node):
         """
         attribute_bytes = messages.encode_attribute_list(tuple(attributes))
         duration_s = -1.0 if expires_s is None else float(expires_s)
-        subscription_number = self._call(now, messages.SUBSCRIBE, duration_s, match_all, rest=attribute_bytes).number
+        subscription_number = self._call_mote(
+            now, messages.SUBSCRIBE, duration_s, match_all, rest=attribute_bytes
+        ).number
         return RemoteSubscription(subscription_number, None if expires_s is None else now + int(expires_s * 1_000_000))
 
     def unsubscribe(self, subscription: Any, now: int) -> None:
         """End ``subscription``, a `RemoteSubscription`, on the mote at ``now`` µs."""
-        self._call(now, messages.UNSUBSCRIBE, subscription.number)
+        self._call_mote(now, messages.UNSUBSCRIBE, subscription.number)
 
     def publish(self, attributes: Any, now: int, payload: bytes = b"") -> int:
         """Let the mote's node publish a reading, at ``now`` µs; return the reading's sequence number.
@@ -109,29 +111,29 @@ class LockstepNode(Node):
         ``payload`` is sent as one more attribute of the reading.
         """
         attribute_bytes = messages.encode_attribute_list(with_payload(attributes, payload))
-        return self._call(now, messages.PUBLISH, rest=attribute_bytes).number
+        return self._call_mote(now, messages.PUBLISH, rest=attribute_bytes).number
 
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
         """Pass a received frame to the mote, with the simulator's time ``now`` in µs.
 
         ``previous_hop`` is the neighbor that transmitted the frame, and ``broadcast`` whether it was a broadcast.
         """
-        self._call(now, messages.HEARD, previous_hop, broadcast, rest=frame)
+        self._call_mote(now, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def wake(self, now: int) -> None:
         """Make the mote fire its timers that are due at ``now`` µs."""
-        self._call(now, messages.WAKE)
+        self._call_mote(now, messages.WAKE)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
         """Send the mote the delivery ratios of two arcs: from a neighbor (``inbound``) and to it (``outbound``).
 
         ``now`` is the simulator's time in µs.
         """
-        self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
+        self._call_mote(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
         """Report to the mote whether its unicast ``frame`` to ``destination`` was acknowledged (``ok``)."""
-        self._call(now, messages.OUTCOME, destination, ok, rest=frame)
+        self._call_mote(now, messages.OUTCOME, destination, ok, rest=frame)
 
 
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:

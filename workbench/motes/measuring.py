@@ -176,9 +176,9 @@ def link_table(trace: pa.Table, links: Iterable[tuple[int, int]]) -> tuple[pd.Da
     rows = trace.to_pandas()
     rows = rows[rows["message"] == "probe"]
     reports = rows[rows["event"] == "probe_heard"]
-    sent_by_node = _find_sent(rows[rows["event"] == "sent"])
-    heard_by_link = _find_heard(reports)
-    windows_by_node = _find_windows(sent_by_node, heard_by_link, reports)
+    sent_by_node = _find_sent_probes(rows[rows["event"] == "sent"])
+    heard_by_link = _find_received_probes(reports)
+    windows_by_node = _find_uptime_windows(sent_by_node, heard_by_link, reports)
     levels = rows[(rows["event"] == "received") & (rows["value"] != 0)]  # 0: the radio does not measure it
     rssi = levels.groupby(["peer", "node"])["value"].agg(["mean", "min", "max"]).to_dict("index")
     table_rows: list[tuple[Any, ...]] = []
@@ -200,7 +200,7 @@ def link_table(trace: pa.Table, links: Iterable[tuple[int, int]]) -> tuple[pd.Da
     return table.astype({name: float for name in COLUMNS if name.startswith("rssi")}), unmeasured_links
 
 
-def _find_sent(rows: pd.DataFrame) -> dict[int, list[Sent]]:
+def _find_sent_probes(rows: pd.DataFrame) -> dict[int, list[Sent]]:
     """Return {node: [(numbers of sent probes, their times in µs), ...]}, with a list item for each start of the node.
 
     The mote's report of a probe may be lost. So all numbers between the first and the last reported one are included,
@@ -216,7 +216,7 @@ def _find_sent(rows: pd.DataFrame) -> dict[int, list[Sent]]:
     return sent
 
 
-def _find_heard(rows: pd.DataFrame) -> dict[tuple[int, int], np.ndarray]:
+def _find_received_probes(rows: pd.DataFrame) -> dict[tuple[int, int], np.ndarray]:
     """Return {(transmitter, receiver): sorted numbers of the probes that arrived}, from the reports of received probes.
 
     Each report has a history of earlier probes, which is evaluated too.
@@ -229,13 +229,13 @@ def _find_heard(rows: pd.DataFrame) -> dict[tuple[int, int], np.ndarray]:
     return heard
 
 
-def _find_windows(
+def _find_uptime_windows(
     sent_by_node: dict[int, list[Sent]], heard_by_link: dict[tuple[int, int], np.ndarray], reports: pd.DataFrame
 ) -> dict[int, list[Window]]:
     """Return {node: [(begin, end), ...]} in µs: for each start of a node, the interval in which it is known to work.
 
-    ``sent_by_node`` is the result of `_find_sent`, ``heard_by_link`` of `_find_heard`. ``reports`` are the trace rows
-    on received probes.
+    ``sent_by_node`` is the result of `_find_sent_probes`, ``heard_by_link`` of `_find_received_probes`. ``reports`` are
+    the trace rows on received probes.
     """
     arrival_times = {int(node): times.to_numpy() for node, times in reports.groupby("node")["time_us"]}
     arrived: dict[int, list[np.ndarray]] = {}
@@ -257,7 +257,8 @@ def _find_windows(
 def _select_samples(sent: list[Sent], *windows_of_ends: list[Window]) -> np.ndarray:
     """Return the numbers of those probes in ``sent`` that were sent while both motes of a link are known to work.
 
-    ``windows_of_ends`` has, for each of the two motes, the intervals in which it is known to work (`_find_windows`).
+    ``windows_of_ends`` has, for each of the two motes, the intervals in which it is known to work
+    (`_find_uptime_windows`).
     """
     samples = [_NO_NUMBERS]
     for numbers, times_us in sent:

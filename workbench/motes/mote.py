@@ -54,7 +54,7 @@ class Mote(MoteLine):
                     self.post(messages.GOODBYE)
                 else:
                     self.command(messages.GOODBYE, timeout_s=GOODBYE_S)
-        self._hang_up()
+        self._close_line()
 
     def __enter__(self) -> Mote:
         self.open()
@@ -154,9 +154,9 @@ class Mote(MoteLine):
         """Send a ping and ignore the answer. Regular pings reveal that a mote with a stopped clock is lost."""
         self.post(messages.PING, then=lambda answer: None)
 
-    def _reconnect(self, greeting: Greeting) -> None:
+    def _accept_greeting(self, greeting: Greeting) -> None:
         self.clock.forget()
-        super()._reconnect(greeting)
+        super()._accept_greeting(greeting)
 
 
 def configuration(address: int, protocol: dict[str, Any], key: int, **more: Any) -> bytes:

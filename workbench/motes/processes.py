@@ -62,7 +62,7 @@ class Process:
         self._on_crash = on_crash
         self._process_lock, self._restart_lock = threading.RLock(), threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._start()
+        self._start_process()
 
     @property
     def url(self) -> str:
@@ -98,19 +98,19 @@ class Process:
         with self._restart_lock:
             self.kill()
             with self._process_lock:
-                self._start()
+                self._start_process()
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         self.boot += 1
         process = self._launch()
         self._process = process
-        threading.Thread(target=self._wait, args=(process,), name=f"mote {self.url}", daemon=True).start()
+        threading.Thread(target=self._wait_for_exit, args=(process,), name=f"mote {self.url}", daemon=True).start()
 
     def _launch(self) -> subprocess.Popen[str]:
         """Start the process, wait until its port is open, and return the process."""
         raise NotImplementedError
 
-    def _wait(self, process: subprocess.Popen[str]) -> None:
+    def _wait_for_exit(self, process: subprocess.Popen[str]) -> None:
         """Wait until the process ends; then start it again after a reset, or report its crash."""
         assert process.stdout is not None
         with process.stdout as stdout:
@@ -122,7 +122,7 @@ class Process:
             self._process = None
             if exit_code == 0:
                 with suppress(LinkError):
-                    self._start()
+                    self._start_process()
                     return
         if self._on_crash is not None:
             self._on_crash(_last_line(process_output) or f"the process ended with {exit_code}")
@@ -172,10 +172,10 @@ class CortexM3(Process):
         return self.url if is_held else f"{self.url}?radio={self._ports[1]}"
 
     def _launch(self) -> subprocess.Popen[str]:
-        listeners = [_listen(port) for port in self._ports]
+        listeners = [_open_listener(port) for port in self._ports]
         self._ports = tuple(listener.getsockname()[1] for listener in listeners)
         control, qemu_control = socket.socketpair()
-        qemu_control = _renumber(qemu_control)
+        qemu_control = _renumber_descriptor(qemu_control)
         command = [EMULATOR, "-M", "mps2-an385", "-display", "none", "-monitor", "none", "-kernel", str(self._program)]
         for name, listener in zip(_UARTS, listeners, strict=True):
             command += ["-chardev", f"socket,id={name},fd={listener.fileno()},server=on,wait=off,nodelay=on"]
@@ -192,7 +192,7 @@ class CortexM3(Process):
                 endpoint.close()
 
 
-def _listen(port: int) -> socket.socket:
+def _open_listener(port: int) -> socket.socket:
     """Return a socket that listens on a port of loopback (0: a free port). Raises LinkError if the port is in use."""
     until_s = time.monotonic() + _PORT_S
     while True:
@@ -201,7 +201,7 @@ def _listen(port: int) -> socket.socket:
         try:
             listening_socket.bind(("127.0.0.1", port))
             listening_socket.listen(1)
-            return _renumber(listening_socket)
+            return _renumber_descriptor(listening_socket)
         except OSError as error:
             listening_socket.close()
             if time.monotonic() > until_s:
@@ -211,7 +211,7 @@ def _listen(port: int) -> socket.socket:
             time.sleep(0.05)
 
 
-def _renumber(original: socket.socket) -> socket.socket:
+def _renumber_descriptor(original: socket.socket) -> socket.socket:
     """Return a copy of a socket with a higher file descriptor; close the original.
 
     The shell that starts the mote's process uses the low descriptors itself.

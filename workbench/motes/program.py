@@ -48,7 +48,7 @@ def sources(board: str, protocols: Iterable[Any] = (), only: bool = False) -> li
     """
     if board not in boards():
         raise LinkError(f"board is {board!r}, which has no driver; there are drivers for {', '.join(boards())}")
-    own_paths = _reachable_files(board) if only else sorted((HARDWARE / "mote").glob("*.py"))
+    own_paths = _find_reachable_files(board) if only else sorted((HARDWARE / "mote").glob("*.py"))
     source_files = [(path.name, path) for path in own_paths]
     source_files.append(("board.py", HARDWARE / "mote" / "boards" / f"{board}.py"))
     modules: dict[str, Path] = {}
@@ -62,7 +62,7 @@ def sources(board: str, protocols: Iterable[Any] = (), only: bool = False) -> li
     return source_files
 
 
-def _reachable_files(board: str) -> list[Path]:
+def _find_reachable_files(board: str) -> list[Path]:
     """Return the files of `hardware/mote` that the driver of a board and `main.py` import, and `main.py` itself."""
     folder = HARDWARE / "mote"
     reachable_paths: set[Path] = set()
@@ -81,7 +81,7 @@ def _reachable_files(board: str) -> list[Path]:
     return sorted(reachable_paths)
 
 
-def _empty_package_files(board: str, files: list[tuple[str, Path]]) -> list[File]:
+def _make_package_files(board: str, files: list[tuple[str, Path]]) -> list[File]:
     """Return an empty ``__init__.py`` for each package in ``files`` if ``board`` is "process", else [].
 
     ``files`` are all other files of the program, each (path on the mote, path on this machine).
@@ -106,7 +106,7 @@ def _add_module(module: str, modules: dict[str, Path], importer: str = "") -> No
     """
     if module in modules:
         return
-    path = _file_of(module)
+    path = _find_file(module)
     if path is None and importer:
         raise LinkError(
             f"{importer} imports {module}, which has no source file of its own to copy to a mote (a package's "
@@ -122,7 +122,7 @@ def _add_module(module: str, modules: dict[str, Path], importer: str = "") -> No
     _add_imports(path, modules, module)
 
 
-def _file_of(module: str) -> Path | None:
+def _find_file(module: str) -> Path | None:
     """Return the path of a module's file; None for a package, the main program, or a module that is not in a file."""
     try:
         module_spec = None if module == "__main__" else importlib.util.find_spec(module)
@@ -192,7 +192,7 @@ def program_files(
     files = sources(board, protocols, only)
     if compiled is None:
         compiled = can_compile()
-    package_files = _empty_package_files(board, files)
+    package_files = _make_package_files(board, files)
     if not compiled:
         return (*((name, path.read_bytes()) for name, path in files), *package_files)
     if not can_compile():

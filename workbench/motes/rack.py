@@ -104,7 +104,7 @@ def _parse_object(line: str) -> dict[str, Any] | None:
     return message if isinstance(message, dict) else None
 
 
-def _last_sentence(lines: Sequence[str]) -> str:
+def _find_error_message(lines: Sequence[str]) -> str:
     """Return the error message in a traceback's lines: the last line that is neither blank nor a JavaScript call."""
     messages = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("at ")]
     return messages[-1] if messages else "no reason given"
@@ -163,23 +163,23 @@ class Rack:
             errors="replace",
             start_new_session=True,
         )
-        self._reader = threading.Thread(target=self._listen, name="rack of virtual motes", daemon=True)
+        self._reader = threading.Thread(target=self._read_messages, name="rack of virtual motes", daemon=True)
         self._reader.start()
         atexit.register(self.close)
         try:
-            self._begin(files, speed)
+            self._load_program(files, speed)
         except BaseException:
             self.close()
             raise
 
-    def _begin(self, files: Sequence[tuple[str, bytes]], speed: float) -> None:
-        self._wait(lambda: self._version is not None, _START_S, "did not start")
+    def _load_program(self, files: Sequence[tuple[str, bytes]], speed: float) -> None:
+        self._wait_until(lambda: self._version is not None, _START_S, "did not start")
         assert self._version is not None
         if int(self._version.split(".")[0]) < NODE_MAJOR:
             raise LinkError(f"virtual motes need Node.js {NODE_MAJOR} or later, and `node` is {self._version}")
         program = [(path, base64.b64encode(data).decode("ascii")) for path, data in files]
         self._send_command(do="load", files=program, speed=speed)
-        self._start(range(self.count))
+        self._start_motes(range(self.count))
 
     def __enter__(self) -> Rack:
         return self
@@ -217,7 +217,7 @@ class Rack:
         """Cut a mote's power: its line is closed and its memory is lost. The mote stays off until `restart`."""
         self._check_mote(mote)
         with self._command_lock:
-            self._kill(mote)
+            self._kill_mote(mote)
 
     def restart(self, mote: int) -> None:
         """Kill a mote if it runs, and start it with empty memory.
@@ -226,8 +226,8 @@ class Rack:
         """
         self._check_mote(mote)
         with self._command_lock:
-            self._kill(mote)
-            self._start([mote])
+            self._kill_mote(mote)
+            self._start_motes([mote])
 
     def memory(self) -> Memory:
         """Return the memory of the process that runs all virtual motes, and of each running mote.
@@ -237,7 +237,7 @@ class Rack:
         with self._command_lock:
             self._memory = None
             self._send_command(do="memory")
-            self._wait(lambda: self._memory is not None, _ANSWER_S, "did not report the memory in use")
+            self._wait_until(lambda: self._memory is not None, _ANSWER_S, "did not report the memory in use")
             assert self._memory is not None
             return self._memory
 
@@ -264,13 +264,13 @@ class Rack:
         if not 0 <= mote < self.count:
             raise LinkError(f"`mote` is {mote}; the virtual motes are numbered from 0 to {self.count - 1}")
 
-    def _kill(self, mote: int) -> None:
+    def _kill_mote(self, mote: int) -> None:
         with self._changed:
             self._killed_motes.discard(mote)
         self._send_command(do="kill", mote=mote)
-        self._wait(lambda: mote in self._killed_motes, _ANSWER_S, f"did not end mote {mote}")
+        self._wait_until(lambda: mote in self._killed_motes, _ANSWER_S, f"did not end mote {mote}")
 
-    def _start(self, motes: Sequence[int]) -> None:
+    def _start_motes(self, motes: Sequence[int]) -> None:
         with self._changed:
             for mote in motes:
                 self._crashes.pop(mote, None)
@@ -278,7 +278,7 @@ class Rack:
             self._send_command(do="start", mote=mote)
         within_s = _START_S + _START_EACH_S * len(motes)
         outcomes = self._running_motes, self._crashes
-        self._wait(
+        self._wait_until(
             lambda: all(any(mote in outcome for outcome in outcomes) for mote in motes),
             within_s,
             "did not start all motes",
@@ -286,7 +286,7 @@ class Rack:
         with self._changed:
             crashed_motes = [mote for mote in motes if mote in self._crashes]
         if crashed_motes:
-            reason = _last_sentence(self._crashes[crashed_motes[0]].splitlines())
+            reason = _find_error_message(self._crashes[crashed_motes[0]].splitlines())
             raise LinkError(f"the program of virtual mote {crashed_motes[0]} ended during its start: {reason}")
 
     def _send_command(self, **command: Any) -> None:
@@ -295,9 +295,9 @@ class Rack:
             self._process.stdin.write(json.dumps(command) + "\n")
             self._process.stdin.flush()
         except (OSError, ValueError):  # ValueError: the pipe is closed.
-            raise LinkError(self._end_message()) from None
+            raise LinkError(self._describe_end()) from None
 
-    def _wait(self, condition: Callable[[], bool], within_s: float, fault: str) -> None:
+    def _wait_until(self, condition: Callable[[], bool], within_s: float, fault: str) -> None:
         """Wait until ``condition()`` is true. Raises LinkError after ``within_s`` or if the rack's process ends.
 
         ``fault`` completes the message "the process of the virtual motes ...", for example by "did not start".
@@ -306,19 +306,19 @@ class Rack:
         with self._changed:
             while not condition():
                 if self._has_ended:
-                    raise LinkError(self._end_message())
+                    raise LinkError(self._describe_end())
                 if not self._changed.wait(until_s - time.monotonic()) and not condition():
                     raise LinkError(
                         f"the process of the virtual motes {fault} within {within_s:.0f} s; start the motes anew"
                     )
 
-    def _end_message(self) -> str:
+    def _describe_end(self) -> str:
         if self._is_closed:
             return "the rack of virtual motes is closed"
         lines = [line for line in self._last_output if "Error" in line] or list(self._last_output)
-        return f"the rack of virtual motes has ended: {_last_sentence(lines)}"
+        return f"the rack of virtual motes has ended: {_find_error_message(lines)}"
 
-    def _listen(self) -> None:
+    def _read_messages(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             message = _parse_object(line)
@@ -326,7 +326,7 @@ class Rack:
                 self._last_output.append(line)
                 continue
             with self._changed:
-                self._update(message)
+                self._record_message(message)
                 self._changed.notify_all()
             self._call_listener(message)
         with self._changed:
@@ -334,7 +334,7 @@ class Rack:
             self._running_motes.clear()
             self._changed.notify_all()
 
-    def _update(self, message: dict[str, Any]) -> None:
+    def _record_message(self, message: dict[str, Any]) -> None:
         if "node" in message:
             self._version = message["node"]
         elif "rss_B" in message:

@@ -35,7 +35,9 @@ def refuse_second_hosts(listener: socket.socket, control: socket.socket, chardev
     this process's end of QEMU's control socket. The thread closes both sockets.
     """
     arguments = (listener, control, chardev)
-    threading.Thread(target=_watch, args=arguments, name=f"second hosts of {chardev}", daemon=True).start()
+    threading.Thread(
+        target=_refuse_second_hosts, args=arguments, name=f"second hosts of {chardev}", daemon=True
+    ).start()
 
 
 class _Control:
@@ -67,7 +69,7 @@ class _Control:
         return not address.startswith("disconnected:")
 
 
-def _watch(listener: socket.socket, connection: socket.socket, chardev: str) -> None:
+def _refuse_second_hosts(listener: socket.socket, connection: socket.socket, chardev: str) -> None:
     with listener, connection, suppress(OSError, EOFError):
         listener.setblocking(False)
         control = _Control(connection)
@@ -77,12 +79,12 @@ def _watch(listener: socket.socket, connection: socket.socket, chardev: str) -> 
             if connection in ready:
                 control.read()  # An event, or the end of QEMU.
             elif control.has_host(chardev) and control.has_host(chardev):
-                _refuse(listener)
+                _refuse_host(listener)
             else:
                 time.sleep(_POLL_S)
 
 
-def _refuse(listener: socket.socket) -> None:
+def _refuse_host(listener: socket.socket) -> None:
     try:
         host = listener.accept()[0]
     except BlockingIOError:  # QEMU accepted it first.

@@ -41,7 +41,7 @@ class MoteSession:
         # Random, so that motes of two runs do not accept each other's frames.
         run_id = secrets.randbits(32)
         self._radio = {"run": run_id, "port": _FIRST_PORT + run_id % _PORTS, **(radio or {})}
-        self.motes = {node: Mote(url, _report_for(report, node), now_us) for node, url in urls.items()}
+        self.motes = {node: Mote(url, _make_report(report, node), now_us) for node, url in urls.items()}
         self.first_boots: dict[int, int] = {}  # each mote's number of starts before this run
         self._keys = scenario.user_keys()
 
@@ -53,7 +53,7 @@ class MoteSession:
         try:
             greetings = self.each(lambda _, mote: mote.open(timeout_s))
             _check_radios(greetings)
-            if self.has_radios and self._learns and len(self.motes) < len(self.scenario.topology):
+            if self.has_radios and self._uses_learned_quality and len(self.motes) < len(self.scenario.topology):
                 raise LinkError(
                     'link_quality is "learned", which is not possible if some nodes are boards with radios and others '
                     "are simulated; use another link_quality, or a board for each node"
@@ -73,7 +73,7 @@ class MoteSession:
         return {node: mote.greeting.board for node, mote in self.motes.items() if mote.greeting is not None}
 
     @property
-    def _learns(self) -> bool:
+    def _uses_learned_quality(self) -> bool:
         return self.scenario.radio.link_quality == "learned" and uses_quality(self.scenario.protocol)
 
     @property
@@ -97,7 +97,7 @@ class MoteSession:
             simulated = sorted(set(self.scenario.topology.successors(node)).difference(self.motes))
             if simulated:
                 radio["simulated"] = simulated  # The mote sends the host a copy of each frame for these nodes.
-            if self._learns:
+            if self._uses_learned_quality:
                 radio["link_quality"] = "learned"
             optional_fields["radio"] = {**radio, **self._radio}
         protocol = protocol_on_a_mote(self.scenario.protocol, node)
@@ -120,7 +120,7 @@ def protocol_on_a_mote(protocol: Any, node: int | None = None) -> dict[str, Any]
     return {"node": f"{kind.__module__}:{kind.__name__}", "settings": protocol.on_a_mote(node)}
 
 
-def _report_for(report: Report, node: int) -> Callable[[str, Any], None]:
+def _make_report(report: Report, node: int) -> Callable[[str, Any], None]:
     return lambda kind, value: report(node, kind, value)
 
 

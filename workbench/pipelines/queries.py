@@ -80,7 +80,7 @@ def _name_unreadable_file(tables: Iterable[Any]) -> Iterator[None]:
     except read_errors:
         for table in tables:
             if isinstance(table, (str, Path)):
-                for path in _files(Path(table)):
+                for path in _list_parquet_files(Path(table)):
                     damage.check_with_duckdb(path)
         raise
 
@@ -119,7 +119,7 @@ def _register_table(database: duckdb.DuckDBPyConnection, name: str, table: Any) 
     path = Path(table)
     if not path.exists():
         raise DataError(f"{path} does not exist")
-    parquet_files = _files(path)
+    parquet_files = _list_parquet_files(path)
     if not parquet_files:
         raise DataError(f"{path} contains no Parquet file")
     runs = [damage.trace_in(file) for file in parquet_files]
@@ -131,7 +131,7 @@ def _register_table(database: duckdb.DuckDBPyConnection, name: str, table: Any) 
     database.read_parquet([str(file) for file in parquet_files]).create_view(name)
 
 
-def _files(path: Path) -> list[Path]:
+def _list_parquet_files(path: Path) -> list[Path]:
     """Return the Parquet files below a folder, or the path itself if it is a file.
 
     Files and folders whose names begin with "_" or "." are ignored, as by other readers of Parquet.

@@ -52,12 +52,12 @@ def spark(master: str = "local[*]", **settings: Any) -> Any:
     java_settings = {} if master.startswith(REMOTE) else _JAVA_SETTINGS
     requested = {f"spark.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
     session_settings = {**_QUERY_SETTINGS, **java_settings, **local_settings, **requested}
-    session = open_session(_with_tries(master), session_settings).spark
+    session = open_session(_add_tries(master), session_settings).spark
     register(session)
     return session
 
 
-def _with_tries(master: str) -> str:
+def _add_tries(master: str) -> str:
     """Add the number of tries of a task to the URL of a master on this machine: "local[2]" -> "local[2,4]".
 
     Other URLs are returned unchanged.

@@ -66,8 +66,8 @@ def publish(
     """
     path, out = Path(notebook), Path(out)
     paper = read_paper(path, released)
-    values = _parameters(paper, dict(parameters or {}), small)
-    _check_out(out)
+    values = _merge_parameters(paper, dict(parameters or {}), small)
+    _check_output_folder(out)
     chromium = pages.check_tools() if pdf else None
     out.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
@@ -76,7 +76,7 @@ def publish(
         copy_files(paper, part / NOTEBOOK)
         _describe_paper(paper, part)
         execution = run_in_copy(paper, part / NOTEBOOK, part, values, report)
-        figures, claims = _place_figures(part, execution)
+        figures, claims = _index_figures(part, execution)
         document = claims_document(paper, claims, values, execution.measured["python"])
         (part / CLAIMS).write_text(descriptions.to_json(document), encoding="utf-8")
         clean_outputs(execution.notebook)
@@ -134,11 +134,11 @@ def claims_document(
     }
 
 
-def _parameters(paper: Paper, values: dict[str, Any], small: bool) -> dict[str, Any]:
+def _merge_parameters(paper: Paper, values: dict[str, Any], small: bool) -> dict[str, Any]:
     values = (paper.small_parameters if small else {}) | values
     if values and paper.parameters_index is None:
         raise ParameterError(f'{paper.path} has no cell with the tag "parameters", so it has no parameters to replace')
-    known = _assigned(paper)
+    known = _find_assigned_names(paper)
     for name in values:
         if name not in known:
             raise ParameterError(
@@ -153,7 +153,7 @@ def _parameters(paper: Paper, values: dict[str, Any], small: bool) -> dict[str, 
         ) from None
 
 
-def _assigned(paper: Paper) -> list[str]:
+def _find_assigned_names(paper: Paper) -> list[str]:
     """Return the names of the variables that the cell with the tag "parameters" assigns; [] without such a cell."""
     if paper.parameters_index is None:
         return []
@@ -165,7 +165,7 @@ def _assigned(paper: Paper) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _check_out(out: Path) -> None:
+def _check_output_folder(out: Path) -> None:
     if out.name in ("", ".."):
         raise ParameterError(f"--out is {str(out)!r}; give a folder with a name, such as artifact")
     if out.is_file():
@@ -181,7 +181,7 @@ def _is_artifact(folder: Path) -> bool:
     return claims.is_file() and (folder / packing.SUMS).is_file() and f'"{FORMAT}"' in claims.read_text("utf-8")
 
 
-def _place_figures(part: Path, execution: Execution) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _index_figures(part: Path, execution: Execution) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return (figures, claims) of an execution, and write the index of the figures into the artifact's folder ``part``.
 
     Each claim gets the list "drawings" of the figures' files that show its data.

@@ -54,7 +54,7 @@ class Check:
         count = len(self.claims)
         if not count:
             return [*lines, f"no claims to compare: the notebook was executed without an error ({time})"]
-        verdict = f"{_count(len(self.differences), 'difference')} in {_count(count, 'claim')}"
+        verdict = f"{_format_count(len(self.differences), 'difference')} in {_format_count(count, 'claim')}"
         if self.is_same:
             verdict = f"all {count} claims are the same" if count > 1 else "the claim is the same"
         return [*lines, f"{verdict} ({time})"]
@@ -63,7 +63,7 @@ class Check:
         return "\n".join(self.lines())
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -80,7 +80,9 @@ def check(artifact: str | Path, out: str | Path | None = None, report: Report = 
     with ExitStack() as stack:
         folder = path
         if path.is_file():
-            folder = _unpack(path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="workbench-check-"))))
+            folder = _unpack_artifact(
+                path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="workbench-check-")))
+            )
         document = read_claims(folder)
         changed = packing.changed_files(folder)
         report(f"{path}: {document['title']}")
@@ -130,7 +132,7 @@ def read_claims(folder: Path) -> dict[str, Any]:
     return document
 
 
-def _unpack(path: Path, folder: Path) -> Path:
+def _unpack_artifact(path: Path, folder: Path) -> Path:
     """Extract the ZIP file of an artifact into a folder, and return the folder with its files."""
     try:
         with zipfile.ZipFile(path) as archive:

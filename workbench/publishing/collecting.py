@@ -95,7 +95,7 @@ def poster(shown: ShownRun) -> Drawing:
 def start(folder: str) -> None:
     """Begin to save the figures that the cells of this kernel display; ``folder`` is where they are saved."""
     global _collector
-    shell = _shell()
+    shell = _get_shell()
     collector = _collector = Collector(Path(folder))
     original = shell.display_formatter.format
 
@@ -138,7 +138,7 @@ def hashes_in(record: Any) -> list[str]:
     return [str(run[name]) for run in runs for name in ("trace_hash", "rows_digest") if run.get(name)]
 
 
-def _shell() -> Any:
+def _get_shell() -> Any:
     from IPython import get_ipython
 
     shell = get_ipython()

@@ -58,13 +58,13 @@ def citation(paper: Paper) -> str:
         "abstract": paper.abstract,
         "doi": paper.doi,
         "keywords": list(paper.keywords),
-        "references": [*map(dict, paper.references), _software()],
+        "references": [*map(dict, paper.references), _describe_software()],
     }
     present = {name: value for name, value in fields.items() if value}
     return str(yaml.safe_dump(present, sort_keys=False, allow_unicode=True, width=100))
 
 
-def _software() -> dict[str, Any]:
+def _describe_software() -> dict[str, Any]:
     return {
         "type": "software",
         "title": DISTRIBUTION,
@@ -148,8 +148,8 @@ def crate(paper: Paper, folder: Path, python: str, left_out: Iterable[str] = ())
     """
     excluded = {"ro-crate-metadata.json", *left_out}
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    files = [_file_entity(folder, name) for name in names if name not in excluded]
-    people = [_person(author, number) for number, author in enumerate(authors_of(paper), 1)]
+    files = [_describe_file(folder, name) for name in names if name not in excluded]
+    people = [_describe_author(author, number) for number, author in enumerate(authors_of(paper), 1)]
     licenses = license_ids(paper) if isinstance(license_ids(paper), list) else [license_ids(paper)]
     made = [file for file in files if file["@id"].startswith(("paper.", "claims.json", "figures/"))]
     notebook = f"notebook/{paper.path.name}"
@@ -160,12 +160,12 @@ def crate(paper: Paper, folder: Path, python: str, left_out: Iterable[str] = ())
         "description": paper.abstract or paper.title,
         "datePublished": paper.date,
         "version": paper.version,
-        "license": _reference(f"https://spdx.org/licenses/{licenses[0]}"),
-        "author": [_reference(person["@id"]) for person in people],
+        "license": _make_reference(f"https://spdx.org/licenses/{licenses[0]}"),
+        "author": [_make_reference(person["@id"]) for person in people],
         "keywords": list(paper.keywords),
-        "hasPart": [_reference(file["@id"]) for file in files],
-        "mentions": [_reference("#execution")],
-        "mainEntity": _reference(notebook),
+        "hasPart": [_make_reference(file["@id"]) for file in files],
+        "mentions": [_make_reference("#execution")],
+        "mainEntity": _make_reference(notebook),
     }
     if paper.doi:
         root["identifier"] = f"https://doi.org/{paper.doi}"
@@ -174,21 +174,21 @@ def crate(paper: Paper, folder: Path, python: str, left_out: Iterable[str] = ())
         "@type": "CreateAction",
         "name": "Execution of the notebook",
         "description": f"workbench publish executed the notebook with Python {python}",
-        "instrument": [_reference(notebook), _reference("#workbench")],
-        "result": [_reference(file["@id"]) for file in made],
+        "instrument": [_make_reference(notebook), _make_reference("#workbench")],
+        "result": [_make_reference(file["@id"]) for file in made],
     }
     software = {
         "@id": "#workbench",
         "@type": "SoftwareApplication",
         "name": DISTRIBUTION,
         "softwareVersion": workbench.__version__,
-        "license": _reference(f"https://spdx.org/licenses/{CODE_LICENSE}"),
+        "license": _make_reference(f"https://spdx.org/licenses/{CODE_LICENSE}"),
     }
     descriptor = {
         "@id": "ro-crate-metadata.json",
         "@type": "CreativeWork",
-        "conformsTo": _reference(PROFILE),
-        "about": _reference("./"),
+        "conformsTo": _make_reference(PROFILE),
+        "about": _make_reference("./"),
     }
     license_entities = [
         {"@id": f"https://spdx.org/licenses/{name}", "@type": "CreativeWork", "name": name, "identifier": name}
@@ -198,11 +198,11 @@ def crate(paper: Paper, folder: Path, python: str, left_out: Iterable[str] = ())
     return to_json({"@context": f"{PROFILE}/context", "@graph": graph})
 
 
-def _reference(entity_id: str) -> dict[str, str]:
+def _make_reference(entity_id: str) -> dict[str, str]:
     return {"@id": entity_id}
 
 
-def _person(author: Mapping[str, str], number: int) -> dict[str, Any]:
+def _describe_author(author: Mapping[str, str], number: int) -> dict[str, Any]:
     is_group = "name" in author
     entity: dict[str, Any] = {
         "@id": author.get("orcid") or f"#author-{number}",
@@ -214,7 +214,7 @@ def _person(author: Mapping[str, str], number: int) -> dict[str, Any]:
     return entity
 
 
-def _file_entity(folder: Path, name: str) -> dict[str, Any]:
+def _describe_file(folder: Path, name: str) -> dict[str, Any]:
     path = folder / name
     kind = _KINDS.get(path.suffix) or mimetypes.guess_type(name)[0] or "text/plain"
     types: Any = ["File", "SoftwareSourceCode"] if path.suffix in (".ipynb", ".py", ".sh") else "File"
@@ -236,21 +236,21 @@ def readme(paper: Paper, claims: Sequence[Mapping[str, Any]], python: str, figur
     ``python``: the version of Python that executed the notebook.
     """
     rows = [
-        f"| {number} | {_cell(claim['claim'])} | {claim['verdict']} | "
-        f"{_cell(format_result(claim['value'], claim['unit'], claim['interval']))} | "
-        f"{_cell(claim['published'])} | {_cell(_shown_in(claim))} |"
+        f"| {number} | {_escape_cell(claim['claim'])} | {claim['verdict']} | "
+        f"{_escape_cell(format_result(claim['value'], claim['unit'], claim['interval']))} | "
+        f"{_escape_cell(claim['published'])} | {_escape_cell(_list_figures(claim))} |"
         for number, claim in enumerate(claims, 1)
     ]
     table = ["| | claim | verdict | value here | published | shown in |", "|--:|---|---|---|---|---|", *rows]
     no_claims = "The notebook records no claims, so an evaluator has to compare the figures by eye."
-    return _fill(
+    return _fill_template(
         "evaluator.md",
         title=paper.title,
         authors=", ".join(name_of(author) for author in authors_of(paper)),
         version=paper.version,
         date=paper.date,
         doi=f"<https://doi.org/{paper.doi}>" if paper.doi else "",
-        python=_minor(python),
+        python=_find_minor_version(python),
         claims="\n".join(table) if rows else no_claims,
         paper="`paper.html`, `paper.pdf`" if has_pdf else "`paper.html`",
         figures=str(figure_count),
@@ -265,10 +265,10 @@ def reproduce_script(paper: Paper, python: str) -> str:
     ``python``: the version of Python that executed the notebook.
     """
     title = "".join(character for character in paper.title if character.isprintable())
-    return _fill("reproduce.sh", title=title, python=_minor(python))
+    return _fill_template("reproduce.sh", title=title, python=_find_minor_version(python))
 
 
-def _fill(name: str, **values: str) -> str:
+def _fill_template(name: str, **values: str) -> str:
     """Return the text of the template file ``name`` of this folder, with placeholders replaced.
 
     For example, @AUTHORS@ is replaced by the keyword argument ``authors``.
@@ -277,15 +277,15 @@ def _fill(name: str, **values: str) -> str:
     return re.sub(r"@([A-Z]+)@", lambda match: values[match[1].lower()], text)
 
 
-def _minor(version: str) -> str:
+def _find_minor_version(version: str) -> str:
     """Return the first two numbers of a version of Python, such as "3.11"."""
     return ".".join(version.split(".")[:2])
 
 
-def _shown_in(claim: Mapping[str, Any]) -> str:
+def _list_figures(claim: Mapping[str, Any]) -> str:
     files = [name for name in claim.get("drawings", ()) if name.endswith(".svg")]
     return ", ".join(filter(None, (claim["figure"], *files)))
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return " ".join(str(text).split()).replace("|", "\\|")

@@ -61,7 +61,7 @@ def execute(paper: Paper, folder: Path, collected: Path, parameters: Mapping[str
         # Kernels that start at the same time could take free ports from each other; sockets in files do not.
         manager = AsyncKernelManager(
             transport="ipc" if os.name == "posix" else "tcp",
-            kernel_spec_manager=_this_python(),
+            kernel_spec_manager=_make_kernel_spec_manager(),
             connection_file=str(Path(sockets, "kernel.json")),
         )
         client = NotebookClient(
@@ -70,7 +70,7 @@ def execute(paper: Paper, folder: Path, collected: Path, parameters: Mapping[str
         client.store_widget_state = False
         began_s = time.perf_counter()
         try:
-            with client.setup_kernel(env=_environment(), cleanup_kc=True), PeakMemory(manager) as memory:
+            with client.setup_kernel(env=_make_environment(), cleanup_kc=True), PeakMemory(manager) as memory:
                 _call_collecting(client, f"start({str(collected)!r})")
                 _execute_cells(paper, client, parameters, report)
                 wall_s = time.perf_counter() - began_s
@@ -87,7 +87,7 @@ def execute(paper: Paper, folder: Path, collected: Path, parameters: Mapping[str
                 f"{paper.path}: collecting the notebook's figures and claims failed ({reason})"
             ) from None
     contents = json.loads((collected / REPORT).read_text(encoding="utf-8"))
-    return Execution(notebook, contents, _measured(wall_s, memory.peak_B))
+    return Execution(notebook, contents, _describe_measurement(wall_s, memory.peak_B))
 
 
 def _execute_cells(paper: Paper, client: Any, parameters: Mapping[str, Any], report: Report) -> None:
@@ -152,7 +152,7 @@ def _execute_silently(client: Any, code: str, index: int = 0) -> None:
     client.nb.cells[index] = cell  # The client has put the executed cell there.
 
 
-def _this_python() -> Any:
+def _make_kernel_spec_manager() -> Any:
     """Return a manager of kernels whose kernels run in this Python, whatever kernels are installed."""
     from ipykernel.kernelspec import get_kernel_dict
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -164,7 +164,7 @@ def _this_python() -> Any:
     return ThisPython()
 
 
-def _environment() -> dict[str, str]:
+def _make_environment() -> dict[str, str]:
     """Return the environment of the kernel, in which this package can be imported and hash seeds are fixed."""
     package = str(Path(__file__).parents[2])
     paths = [package, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -172,7 +172,7 @@ def _environment() -> dict[str, str]:
     return os.environ | own
 
 
-def _measured(wall_s: float, peak_B: int) -> dict[str, Any]:
+def _describe_measurement(wall_s: float, peak_B: int) -> dict[str, Any]:
     return {
         "minutes": round(wall_s / 60, 2),
         "peak_memory_MB": round(peak_B / 1e6),
@@ -192,7 +192,7 @@ class PeakMemory:
         self.manager = manager
         self.peak_B = 0
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._sample, name="peak memory", daemon=True)
+        self._thread = threading.Thread(target=self._sample_memory, name="peak memory", daemon=True)
 
     def __enter__(self) -> PeakMemory:
         self._thread.start()
@@ -202,7 +202,7 @@ class PeakMemory:
         self._is_over.set()
         self._thread.join()
 
-    def _sample(self) -> None:
+    def _sample_memory(self) -> None:
         import psutil
 
         while not self._is_over.wait(SAMPLE_S):

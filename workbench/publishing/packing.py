@@ -48,7 +48,9 @@ def _build_from_checkout(root: Path, folder: Path) -> Path:
         )
     before = set(folder.glob("*.whl"))
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder.resolve())]
-    result = subprocess.run(command, cwd=root, capture_output=True, text=True, env=_without_epoch(), check=False)
+    result = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, env=_make_build_environment(), check=False
+    )
     wheels = sorted(set(folder.glob("*.whl")) - before) or sorted(folder.glob("*.whl"))
     if result.returncode != 0 or not wheels:
         lines = (result.stderr or result.stdout).strip().splitlines() or ["no message"]
@@ -56,7 +58,7 @@ def _build_from_checkout(root: Path, folder: Path) -> Path:
     return wheels[-1]
 
 
-def _without_epoch() -> dict[str, str]:
+def _make_build_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
 
 
@@ -131,7 +133,7 @@ def write_sums(folder: Path, left_out: Iterable[str]) -> None:
     The file has the format of the command sha256sum.
     """
     excluded = {*left_out, SUMS}
-    lines = [f"{_digest(folder / name)}  {name}" for name in _names(folder) if name not in excluded]
+    lines = [f"{_compute_digest(folder / name)}  {name}" for name in _list_files(folder) if name not in excluded]
     (folder / SUMS).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -146,7 +148,9 @@ def changed_files(folder: Path) -> list[str]:
     except (OSError, ValueError):
         raise DataError(f"{folder} has no valid {SUMS}; an artifact of `workbench publish` has this file") from None
     return [
-        name for name, digest in expected.items() if not (folder / name).is_file() or _digest(folder / name) != digest
+        name
+        for name, digest in expected.items()
+        if not (folder / name).is_file() or _compute_digest(folder / name) != digest
     ]
 
 
@@ -159,7 +163,7 @@ def write_archive(folder: Path, path: Path) -> None:
     top = path.name.removesuffix(".zip")
     entries = (
         (f"{top}/{name}", (folder / name).read_bytes(), EXECUTABLE if name.endswith(".sh") else READABLE)
-        for name in _names(folder)
+        for name in _list_files(folder)
     )
     temporary = path.with_name(f".{path.name}.part")
     _write_zip(temporary, entries)
@@ -176,10 +180,10 @@ def _write_zip(path: Path, entries: Iterable[tuple[str, bytes, int]]) -> None:
             archive.writestr(entry, content, compresslevel=9)
 
 
-def _names(folder: Path) -> Iterator[str]:
+def _list_files(folder: Path) -> Iterator[str]:
     return iter(sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()))
 
 
-def _digest(path: Path) -> str:
+def _compute_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -84,11 +84,13 @@ def page_of(notebook: Any, paper: Paper) -> str:
     resources = {"name": paper.title, "path": str(paper.path.parent)}  # the path of images in Markdown
     body, _ = exporter.from_notebook_node(notebook, resources={"metadata": resources})
     style = Path(__file__).with_name("paper.css").read_text(encoding="utf-8")
-    page = _without_network(body).replace("</head>", f"<style>\n{style}</style>\n{_metadata(paper)}</head>", 1)
-    return page.replace("</h1>", f"</h1>\n{_byline(paper)}", 1)
+    page = _remove_network_script(body).replace(
+        "</head>", f"<style>\n{style}</style>\n{_make_metadata_tags(paper)}</head>", 1
+    )
+    return page.replace("</h1>", f"</h1>\n{_format_byline(paper)}", 1)
 
 
-def _byline(paper: Paper) -> str:
+def _format_byline(paper: Paper) -> str:
     """Return the lines below the title: authors with affiliations, and the date, version and DOI of the artifact."""
     names = ", ".join(
         html.escape(name_of(author) + (f" ({author['affiliation']})" if author.get("affiliation") else ""))
@@ -99,7 +101,7 @@ def _byline(paper: Paper) -> str:
     return f'<p class="wb-byline">{names}{"<br>" if names else ""}{release}</p>'
 
 
-def _metadata(paper: Paper) -> str:
+def _make_metadata_tags(paper: Paper) -> str:
     """Return HTML elements for the head of a page, which describe the paper to search engines for literature."""
     entries = [("citation_title", paper.title), ("citation_publication_date", paper.date.replace("-", "/"))]
     entries += [("citation_author", name_of(author)) for author in paper.authors]
@@ -112,7 +114,7 @@ def name_of(author: Any) -> str:
     return str(author.get("name") or f"{author.get('given-names', '')} {author['family-names']}".strip())
 
 
-def _without_network(page: str) -> str:
+def _remove_network_script(page: str) -> str:
     """Return a page without the script that nbconvert's template would load from the network, for Mermaid diagrams."""
     return re.sub(
         r'<script type="module">\s*document\.addEventListener\("DOMContentLoaded", async .*?</script>',

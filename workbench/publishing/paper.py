@@ -115,7 +115,7 @@ def read_paper(path: Path, released: str = "") -> Paper:
                 f"{path}: metadata.paper.references has {reference!r:.60}; a reference has the fields of CITATION.cff: "
                 "type, title, authors, ..."
             )
-    title, abstract = _heading_and_paragraph(notebook)
+    title, abstract = _find_heading_and_paragraph(notebook)
     title = str(metadata.get("title") or title)
     authors = tuple(_check_author(path, author) for author in metadata.get("authors", ()))
     problems = [] if authors else ['no authors: add "authors" to the metadata of the notebook']
@@ -130,7 +130,9 @@ def read_paper(path: Path, released: str = "") -> Paper:
         title=title,
         authors=authors,
         abstract=str(fields.get("abstract") or abstract),
-        date=_check_date(path, released or str(fields.get("date", "")) or _last_commit(path) or str(date.today())),
+        date=_check_date(
+            path, released or str(fields.get("date", "")) or _find_last_commit_date(path) or str(date.today())
+        ),
         version=str(fields.get("version") or __version__),
         keywords=tuple(map(str, fields.get("keywords", ()))),
         doi=doi,
@@ -160,16 +162,16 @@ def _read_notebook(path: Path) -> Any:
     return notebook
 
 
-def _heading_and_paragraph(notebook: Any) -> tuple[str, str]:
+def _find_heading_and_paragraph(notebook: Any) -> tuple[str, str]:
     """Return (first heading, first paragraph) of a notebook as plain text; "" in place of one that is missing."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     blocks = [" ".join(block.split()) for text in texts for block in re.split(r"\n\s*\n", text) if block.strip()]
     headings = [block.lstrip("# ") for block in blocks if block.startswith("#")]
     paragraphs = [block for block in blocks if not block.startswith(("#", "|", "*   ", "- ", "!", "```"))]
-    return _plain(headings[0]) if headings else "", _plain(paragraphs[0]) if paragraphs else ""
+    return _strip_markup(headings[0]) if headings else "", _strip_markup(paragraphs[0]) if paragraphs else ""
 
 
-def _plain(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """Return a text without Markdown's markup of emphasis, code and links."""
     return re.sub(r"\*\*|`|<[^>]*>", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)).replace("*", "").strip()
 
@@ -193,7 +195,7 @@ def _check_author(path: Path, author: Any) -> dict[str, str]:
     checked = {name: str(author[name]) for name in AUTHOR if author.get(name)}
     if "orcid" in checked:
         match = _ORCID.fullmatch(checked["orcid"])
-        if match is None or not _has_right_digit(match[1]):
+        if match is None or not _has_valid_check_digit(match[1]):
             raise ParameterError(
                 f"{path}: metadata.authors has the ORCID {checked['orcid']!r}; an ORCID has the form "
                 "0000-0002-1825-0097, whose last digit is a checksum"
@@ -202,7 +204,7 @@ def _check_author(path: Path, author: Any) -> dict[str, str]:
     return checked
 
 
-def _has_right_digit(orcid: str) -> bool:
+def _has_valid_check_digit(orcid: str) -> bool:
     """Return whether the last digit of an ORCID is right (ISO 7064, MOD 11-2)."""
     digits = orcid.replace("-", "")
     total = 0
@@ -218,7 +220,7 @@ def _check_date(path: Path, text: str) -> str:
         raise ParameterError(f"{path}: the date is {text!r}; write it as 2026-11-29") from None
 
 
-def _last_commit(path: Path) -> str:
+def _find_last_commit_date(path: Path) -> str:
     """Return the day of the last commit that changed a file, or "" if this is not known."""
     command = ["git", "log", "-1", "--format=%cs", "--", path.name]
     try:
@@ -240,7 +242,7 @@ def copy_files(paper: Paper, folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / paper.path.name).write_text(write_notebook(paper.notebook), encoding="utf-8")
     base = paper.path.parent
-    for source in sorted(set(_modules(paper)) | set(_listed_files(paper))):
+    for source in sorted(set(_find_modules(paper)) | set(_listed_files(paper))):
         target = folder / source.relative_to(base)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
@@ -272,13 +274,13 @@ def _is_left_out(path: Path) -> bool:
     return any(part in _NOT_COPIED for part in path.parts)
 
 
-def _modules(paper: Paper) -> Iterator[Path]:
+def _find_modules(paper: Paper) -> Iterator[Path]:
     """Yield the files of the modules and packages in the notebook's folder that it imports, directly or indirectly."""
     base = paper.path.parent
     sources = [python_of(cell.source) for cell in paper.notebook.cells if cell.cell_type == "code"]
     seen: set[str] = set()
     while sources:
-        for name in _imported(sources.pop()) - seen:
+        for name in _find_imports(sources.pop()) - seen:
             seen.add(name)
             files = [base / f"{name}.py"] if (base / f"{name}.py").is_file() else []
             if (base / name).is_dir():
@@ -296,7 +298,7 @@ def python_of(source: str) -> str:
     return "\n".join("" if line.startswith(("%", "!")) else line for line in source.splitlines())
 
 
-def _imported(source: str) -> set[str]:
+def _find_imports(source: str) -> set[str]:
     """Return the names of the top-level modules that Python code imports; none for invalid code."""
     try:
         tree = ast.parse(source)

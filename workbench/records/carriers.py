@@ -53,14 +53,14 @@ def add_to_png(data: bytes, text: str) -> bytes:
 
 def texts_of_png(data: bytes) -> list[str]:
     """Return a list with the text of the record of runs that a PNG file contains; [] if it has no record."""
-    for kind, content in _chunks(data):
+    for kind, content in _read_png_chunks(data):
         keyword, _, text = content.partition(b"\0")
         if kind == b"tEXt" and keyword == NAME.encode():
             return [text.decode("latin-1")]
     return []
 
 
-def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _read_png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     chunk_offset = len(PNG_BEGIN)
     while chunk_offset < len(data):
         (data_size_B,) = struct.unpack(">I", data[chunk_offset : chunk_offset + 4].rjust(4, b"\xff"))

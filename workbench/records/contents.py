@@ -82,7 +82,7 @@ def _read_folder(path: Path) -> Contents:
     if not result_paths:
         raise DataError("the folder contains neither a record.json nor a Parquet file of a sweep")
     for result in result_paths:
-        if not _is_of_sweep(_schema(result)):
+        if not _is_sweep_schema(_read_schema(result)):
             raise DataError(
                 f"the rows of {result.name} lack the column document or scenario, which all rows of a sweep have; "
                 "remove this file from the folder, or give one file of a sweep instead of the folder"
@@ -147,8 +147,8 @@ def _read_json(text: str) -> Contents:
 
 
 def _read_parquet(path: Path) -> Contents:
-    schema = _schema(path)
-    if _is_of_sweep(schema):
+    schema = _read_schema(path)
+    if _is_sweep_schema(schema):
         _check_file(path)
         return Contents("Parquet file of a sweep", results=(path,))
     records = _parse_records(carriers.texts_of_schema(schema))
@@ -171,11 +171,11 @@ def _check_file(path: Path) -> None:
         files.File(path)
 
 
-def _is_of_sweep(schema: pa.Schema) -> bool:
+def _is_sweep_schema(schema: pa.Schema) -> bool:
     return {"document", "scenario"} <= set(schema.names)
 
 
-def _schema(path: Path) -> pa.Schema:
+def _read_schema(path: Path) -> pa.Schema:
     _size_B(path)
     try:
         return pq.read_schema(path)
@@ -202,7 +202,7 @@ def rows_of(contents: Contents) -> Iterator[SweepRow]:
     for path in contents.results:
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                names, first_row = _metrics(file.schema_arrow), 0
+                names, first_row = _read_metric_names(file.schema_arrow), 0
                 for batch in file.iter_batches(ROWS_AT_ONCE):
                     for number, row in enumerate(batch.to_pylist(), first_row):
                         metrics = None if names is None else {name: row[column] for column, name in names.items()}
@@ -212,7 +212,7 @@ def rows_of(contents: Contents) -> Iterator[SweepRow]:
             raise DataError(f"{path.name} cannot be read as Parquet: it is damaged or cut short") from None
 
 
-def _metrics(schema: pa.Schema) -> dict[str, str] | None:
+def _read_metric_names(schema: pa.Schema) -> dict[str, str] | None:
     """Return {column: name of its metric} from the metadata of a sweep's file; None if missing or invalid."""
     try:
         columns = json.loads((schema.metadata or {})[COLUMNS])

@@ -28,12 +28,12 @@ def open_scenario(path: str | Path) -> Scenario:
     if isinstance(path, str) and "#s=" in path:
         return from_fragment(path)
     try:
-        return _open(local_path(path, "path"))
+        return _open_scenario(local_path(path, "path"))
     except WorkbenchError as error:
         raise type(error)(f"{path}: {error}") from None
 
 
-def _open(path: Path) -> Scenario:
+def _open_scenario(path: Path) -> Scenario:
     file = read_contents(path)
     if file.scenario is not None:
         return Scenario.from_json(json.dumps(file.scenario))

@@ -58,10 +58,10 @@ def fields_of_run(run: Run) -> dict[str, Any]:
 
 def plain_metrics(metrics: Any) -> dict[str, float | str | None]:
     """Return metrics as values of strict JSON: None for NaN, the texts "inf" and "-inf" for infinities."""
-    return {str(name): _plain(float(value)) for name, value in metrics.items()}
+    return {str(name): _to_json_number(float(value)) for name, value in metrics.items()}
 
 
-def _plain(value: float) -> float | str | None:
+def _to_json_number(value: float) -> float | str | None:
     if math.isnan(value):
         return None
     return value if math.isfinite(value) else str(value)
@@ -95,7 +95,7 @@ def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
     The keys are versions, code (digests of the package's folders), user_code (if any) and platform.
     """
     protocols = list(protocols)
-    return _surroundings(
+    return _describe_environment(
         {folder: digest for protocol in protocols for folder, digest in package_digests(protocol).items()}, protocols
     )
 
@@ -107,10 +107,10 @@ def surroundings_for(record: Mapping[str, Any], protocol: Protocol) -> dict[str,
     ``protocol``.
     """
     folders = record.get("code")
-    return _surroundings(digests_of_folders(folders if isinstance(folders, Mapping) else ()), [protocol])
+    return _describe_environment(digests_of_folders(folders if isinstance(folders, Mapping) else ()), [protocol])
 
 
-def _surroundings(package_code: Mapping[str, str], protocols: Iterable[Protocol]) -> dict[str, Any]:
+def _describe_environment(package_code: Mapping[str, str], protocols: Iterable[Protocol]) -> dict[str, Any]:
     user_code = {name: origin for protocol in protocols for name, origin in user_digests(protocol).items()}
     return {
         "versions": versions(),
@@ -126,10 +126,10 @@ def versions() -> dict[str, str]:
     from workbench import __version__
 
     own_versions = {"workbench": __version__, "python": platform.python_version()}
-    return own_versions | {name: _version(name) for name in LIBRARIES}
+    return own_versions | {name: _find_version(name) for name in LIBRARIES}
 
 
-def _version(library: str) -> str:
+def _find_version(library: str) -> str:
     try:
         return metadata.version(library)
     except metadata.PackageNotFoundError:
@@ -142,10 +142,10 @@ def _version(library: str) -> str:
 def add_digest(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a complete record: the fields of ``content``, with format, version and the record's digest added."""
     record = {"format": FORMAT, "version": VERSION, **content}
-    return {**record, "digest": _digest(record)}
+    return {**record, "digest": _compute_digest(record)}
 
 
-def _digest(record: Mapping[str, Any]) -> str:
+def _compute_digest(record: Mapping[str, Any]) -> str:
     digested_fields = {name: value for name, value in record.items() if name != "digest"}
     text = json.dumps(digested_fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -165,19 +165,19 @@ def from_text(text: str) -> dict[str, Any]:
     Raises DataError for other texts and for a changed record.
     """
     try:
-        record = json.loads(_unpack(text) if text.startswith(PACKED) else text)
+        record = json.loads(_decompress_text(text) if text.startswith(PACKED) else text)
     except (ValueError, RecursionError, zlib.error):
         raise DataError("the record cannot be read: it is damaged or cut short") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise DataError("the record is not valid JSON of a workbench record")
     if record.get("version") != VERSION:
         raise DataError(f"the record has version {record.get('version')!r:.20}; this workbench reads version {VERSION}")
-    if record.get("digest") != _digest(record):
+    if record.get("digest") != _compute_digest(record):
         raise DataError("the record does not match its digest: the file was changed later, or is damaged")
     return record
 
 
-def _unpack(text: str) -> str:
+def _decompress_text(text: str) -> str:
     inflate = zlib.decompressobj()
     data = inflate.decompress(base64.b64decode(text.removeprefix(PACKED), validate=True), LARGEST_B)
     if not inflate.eof:
@@ -219,10 +219,10 @@ def user_digests(protocol: Protocol) -> dict[str, dict[str, str]]:
     """
     from workbench.sweeps import user_code
 
-    return {name: _origin(name, code_object) for name, code_object in user_code.of(protocol).items()}
+    return {name: _describe_origin(name, code_object) for name, code_object in user_code.of(protocol).items()}
 
 
-def _origin(name: str, code_object: Any) -> dict[str, str]:
+def _describe_origin(name: str, code_object: Any) -> dict[str, str]:
     from workbench.sweeps import user_code
 
     return {"module": getattr(code_object, "__module__", None) or "", "digest": user_code.digest({name: code_object})}

@@ -134,12 +134,12 @@ def reproduce(
         raise ParameterError(f"reproduce: `most` is {most!r}; it must be at least 1, or None for all runs")
     checked_engine(engine)
     try:
-        return _reproduce(local_path(path, "path"), engine, most, progress or (lambda done, total: None))
+        return _reproduce_file(local_path(path, "path"), engine, most, progress or (lambda done, total: None))
     except WorkbenchError as error:
         raise type(error)(f"{path}: {error}") from None
 
 
-def _reproduce(path: Path, engine: str, most: int | None, progress: Progress) -> Reproduction:
+def _reproduce_file(path: Path, engine: str, most: int | None, progress: Progress) -> Reproduction:
     file = contents.read_contents(path)
     if file.scenario is not None:
         raise DataError("the file is a scenario without a run's results; play it with `workbench run`")
@@ -152,12 +152,12 @@ def _reproduce(path: Path, engine: str, most: int | None, progress: Progress) ->
             engine,
             lambda: progress(reproduction.runs, run_count),
         )
-    for record in _without_repetitions(file.records):
+    for record in _remove_repetitions(file.records):
         _reproduce_record(reproduction, record, file, engine, most, progress)
     return reproduction
 
 
-def _without_repetitions(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _remove_repetitions(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the records without duplicates; a page may contain a run and also figures of the same run."""
     return list({record["digest"]: record for record in records}.values())
 
@@ -212,7 +212,7 @@ def _reproduce_run(
         raise DataError("the trace does not match the hash in the record, so its rows were changed later")
     scenario = build_scenario(fields.get("scenario"), record)
     report.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
-    run = _play(scenario, engine, "trace_hash" in fields)
+    run = _run_scenario(scenario, engine, "trace_hash" in fields)
     run_differences = [run] if isinstance(run, Difference) else _compare_run(fields, run, trace)
     report.add(
         [difference._replace(subject=name + difference.subject) for difference in run_differences],
@@ -252,7 +252,7 @@ def _format_count(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _play(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference:
+def _run_scenario(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference:
     """Run a scenario and return the run.
 
     If the run raises an error, return a `Difference` with the error instead: the recorded run was complete.
@@ -262,10 +262,10 @@ def _play(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference
         _ = run.metrics
         return run
     except Exception as error:
-        return _failure(error)
+        return _describe_failure(error)
 
 
-def _failure(error: Exception) -> Difference:
+def _describe_failure(error: Exception) -> Difference:
     """Return the difference between a recorded run, which was complete, and its repetition, which ended in an error."""
     return Difference("the run", "complete", " ".join(f"ended by {type(error).__name__}: {error}".split()))
 
@@ -339,13 +339,13 @@ def _reproduce_chart(
         scenario_document, digest = stored_points[run_number]
         scenario = build_scenario(scenario_document, record)
         report.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
-        metrics = _metrics_of(scenario, engine, measure)
+        metrics = _compute_metrics(scenario, engine, measure)
         recorded_metrics = {name: values[run_number] for name, values in drawn.items()}
         report.add(
             _compare_point(f"run {run_number:,}", recorded_metrics, str(digest), scenario, metrics), "all metrics"
         )
         progress(done_count, len(run_numbers))
-    _note_left_out(report, failed_count)
+    _note_skipped_rows(report, failed_count)
 
 
 def _compare_point(
@@ -379,19 +379,21 @@ def _find_measure(name: Any) -> Callable[..., Any] | None:
     return measure if isinstance(measure, FunctionType) and measure.__module__ == module else None
 
 
-def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | None) -> dict[str, float] | Difference:
+def _compute_metrics(
+    scenario: Scenario, engine: str, measure: Callable[..., Any] | None
+) -> dict[str, float] | Difference:
     """Run a scenario and return {name: value} of its metrics, or a `Difference` with the error if the run fails.
 
     ``measure``: the sweep's own function that returns further metrics of a run, or None.
     """
-    run = _play(scenario, engine, measure is not None)
+    run = _run_scenario(scenario, engine, measure is not None)
     if isinstance(run, Difference):
         return run
     metrics = {str(name): float(value) for name, value in run.metrics.items()}
     try:
         return metrics if measure is None else metrics | {name: float(value) for name, value in measure(run).items()}
     except Exception as error:
-        return _failure(error)
+        return _describe_failure(error)
 
 
 def _reproduce_rows(
@@ -417,9 +419,11 @@ def _reproduce_rows(
             code_digest = codes_by_measure.setdefault(name, Codes(measure)).digest(scenario.protocol)
             report.add_surroundings(differences.compare_code(sweep_row.text("code"), code_digest))
         report.add_surroundings(differences.compare_versions(sweep_row.text("versions"), versions()))
-        report.add(_compare_row(sweep_row, scenario, _metrics_of(scenario, engine, measure), is_unknown), "all metrics")
+        report.add(
+            _compare_row(sweep_row, scenario, _compute_metrics(scenario, engine, measure), is_unknown), "all metrics"
+        )
         progress()
-    _note_left_out(report, failed_count)
+    _note_skipped_rows(report, failed_count)
     report.notes += [
         f"the metrics of {name} were not compared: {_suggest_import([name.partition(':')[0]])}"
         for name in sorted(unknown_measures)
@@ -453,6 +457,6 @@ def _parse_document(row: contents.SweepRow) -> Scenario:
         ) from None
 
 
-def _note_left_out(report: Reproduction, failed: int) -> None:
+def _note_skipped_rows(report: Reproduction, failed: int) -> None:
     if failed:
         report.notes.append(f"{failed:,} rows that failed in the sweep were skipped")

@@ -77,14 +77,14 @@ def _points_of_rows(digests: tuple[str | None, ...], sweeps: Sequence[tuple[list
     scenarios, so recent results are cached by ``digests``: charts of the same rows share them.
     """
     if digests not in _recent_points:
-        documents_of_rows = [_document(row, plan) for sweep_rows, plan in sweeps for row in sweep_rows]
+        documents_of_rows = [_get_document(row, plan) for sweep_rows, plan in sweeps for row in sweep_rows]
         while len(_recent_points) >= MOST_RECENT:
             del _recent_points[next(iter(_recent_points))]
         _recent_points[digests] = points_of(documents_of_rows)
     return _recent_points[digests]
 
 
-def _document(row: Row, plan: Plan) -> str:
+def _get_document(row: Row, plan: Plan) -> str:
     if row.error is not None:
         return ""
     # Rows read from a folder do not load their scenarios.

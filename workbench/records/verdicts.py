@@ -166,15 +166,15 @@ def claim(
     if not isinstance(text, str) or not text.strip():
         raise ParameterError(f"claim: text is {text!r}; it must be a sentence")
     if not isinstance(value, str) and value is not None:
-        value = _number("value", value)
+        value = _parse_number("value", value)
     if interval is not None:
-        low, high = (_number("interval", end) for end in _pair(interval))
+        low, high = (_parse_number("interval", end) for end in _parse_interval(interval))
         if low > high:
             raise ParameterError(f"claim: interval is ({low:g}, {high:g}); its low end comes first")
         interval = low, high
     made = Claim(
         text.strip(),
-        VERDICTS[_verdict(holds)],
+        VERDICTS[_parse_verdict(holds)],
         value,
         interval,
         str(unit),
@@ -194,7 +194,7 @@ def claims() -> Claims:
     return Claims(tuple(_claims.values()))
 
 
-def _verdict(holds: Any) -> bool | None:
+def _parse_verdict(holds: Any) -> bool | None:
     if holds is None or isinstance(holds, bool):
         return holds
     try:
@@ -204,7 +204,7 @@ def _verdict(holds: Any) -> bool | None:
     return is_true
 
 
-def _number(name: str, value: Any) -> float:
+def _parse_number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -214,7 +214,7 @@ def _number(name: str, value: Any) -> float:
     return number
 
 
-def _pair(interval: Any) -> tuple[Any, Any]:
+def _parse_interval(interval: Any) -> tuple[Any, Any]:
     try:
         low, high = interval
     except (TypeError, ValueError):
@@ -231,10 +231,10 @@ def evidence_of(data: Any) -> tuple[dict[str, Any], ...]:
     "of" is "run", "sweep" or "table". A run has "scenario_hash" and, if it has a trace, "trace_hash". A sweep has
     "rows" and "rows_digest", as in the record of a sweep's chart. A table has "rows" and "digest".
     """
-    return tuple(_evidence(data))
+    return tuple(_describe_evidence(data))
 
 
-def _evidence(data: Any) -> Iterator[dict[str, Any]]:
+def _describe_evidence(data: Any) -> Iterator[dict[str, Any]]:
     import pandas as pd
 
     from workbench.sweeps.table import SweepTable
@@ -252,14 +252,14 @@ def _evidence(data: Any) -> Iterator[dict[str, Any]]:
         yield {"of": "table", "rows": len(data), "digest": hashlib.sha256(content).hexdigest()[:16]}
     elif isinstance(data, Mapping):
         for item in data.values():
-            yield from _evidence(item)
+            yield from _describe_evidence(item)
     elif isinstance(data, (list, tuple)):
         if data and all(isinstance(item, SweepTable) for item in data):
             rows = [row for item in data for row in item.rows]
             yield {"of": "sweep", "rows": len(rows), "rows_digest": digest_of_rows(rows)}
             return
         for item in data:
-            yield from _evidence(item)
+            yield from _describe_evidence(item)
     else:
         raise ParameterError(
             f"claim: `of` is a {type(data).__name__}; it must be a run, the table of a sweep, a DataFrame, or a list "
@@ -287,7 +287,9 @@ def differences_of(recorded: Sequence[Mapping[str, Any]], current: Sequence[Mapp
             if name != "verdict" and not was.get("is_repeatable", True):
                 break
             if not _is_equal(was.get(name), now.get(name)):
-                sentences.append(f"{text!r}: {name} was {_shown(was.get(name))}, here {_shown(now.get(name))}")
+                sentences.append(
+                    f"{text!r}: {name} was {_format_value(was.get(name))}, here {_format_value(now.get(name))}"
+                )
                 break
     return sentences + [f"the claim {text!r} is missing in the record" for text in here]
 
@@ -300,14 +302,14 @@ def _is_equal(was: Any, now: Any) -> bool:
     return bool(was == now)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
         if value and isinstance(value[0], Mapping):
-            return ", ".join(_shown_evidence(item) for item in value)
-        return f"[{', '.join(map(_shown, value))}]"
+            return ", ".join(_format_evidence(item) for item in value)
+        return f"[{', '.join(map(_format_value, value))}]"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def _shown_evidence(item: Mapping[str, Any]) -> str:
+def _format_evidence(item: Mapping[str, Any]) -> str:
     digest = next((str(item[name]) for name in ("trace_hash", "rows_digest", "digest") if name in item), "")
     return f"{item.get('of')} {digest[:16] or str(item.get('scenario_hash'))[:16]}"

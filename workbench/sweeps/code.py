@@ -68,7 +68,7 @@ class Codes:
         code_objects = user_code.of(protocol)
         if self._measure is not None:
             code_objects["measure"] = self._measure
-        pieces = tuple((name, self._piece(name, code_objects[name])) for name in sorted(code_objects))
+        pieces = tuple((name, self._get_piece(name, code_objects[name])) for name in sorted(code_objects))
         identity = (type(protocol), protocol.fast, protocol.metrics, pieces)
         if identity not in self._digests:
             self._digests[identity] = _digest_of_point(protocol, pieces)
@@ -79,7 +79,7 @@ class Codes:
         """Actions of the user's code whose data no digest covers: texts such as "mine.measure reads files (open)"."""
         return list(dict.fromkeys(action for _, piece in self._pieces.values() for action in piece.untracked))
 
-    def _piece(self, name: str, code_object: Any) -> user_code.Piece:
+    def _get_piece(self, name: str, code_object: Any) -> user_code.Piece:
         if name in self._received:
             return self._received[name]
         identity = (name, id(code_object))
@@ -101,7 +101,7 @@ class Codes:
 def _digest_of_point(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piece], ...]) -> str:
     folders = folders_of(protocol, (piece for _, piece in pieces))
     digests = (package_digest(frozenset(folders)), *(f"{name} {piece.digest}" for name, piece in pieces))
-    return _hex("\n".join(digests).encode())
+    return _hash_bytes("\n".join(digests).encode())
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
@@ -112,7 +112,7 @@ def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str
     """
     modules = {base.__module__ for base in type(protocol).__mro__} | {protocol.fast, protocol.metrics}
     folders = {name for piece in pieces for name in piece.protocols}
-    return folders.union(*(_protocols_mentioned(module.encode()) for module in modules))
+    return folders.union(*(_find_mentioned_protocols(module.encode()) for module in modules))
 
 
 @cache
@@ -129,7 +129,7 @@ def package_digest(protocols: frozenset[str]) -> str:
         *(folder_sources[name] for name in sorted(folder_sources)),
     ):
         sha.update(hashlib.sha256(module_content or b"").digest())
-    _check_loaded(folder_sources)
+    _check_loaded_modules(folder_sources)
     return sha.hexdigest()[:16]
 
 
@@ -146,7 +146,7 @@ def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
         if folder_sources is None:
             continue  # A module beside the protocols' folders: `GENERIC` contains it.
         sources_by_name[protocol_name] = folder_sources
-        new_names = _protocols_mentioned(folder_sources) - known_names
+        new_names = _find_mentioned_protocols(folder_sources) - known_names
         known_names |= new_names
         waiting_names += sorted(new_names)
     return sources_by_name
@@ -161,17 +161,17 @@ def sources(folder: str) -> bytes | None:
     root = resources.files(PACKAGE)
     protocol_name = folder.removeprefix(f"{_PROTOCOLS}/")
     if folder == GENERIC[0]:
-        contents = _module_contents(root, is_deep=False, without=_NOT_EXECUTED)
+        contents = _read_module_contents(root, is_deep=False, without=_NOT_EXECUTED)
     elif folder == _PROTOCOLS:
-        contents = _module_contents(root / folder, is_deep=False)
+        contents = _read_module_contents(root / folder, is_deep=False)
     elif folder in FOLDERS or (protocol_name != folder and protocol_name.isidentifier() and (root / folder).is_dir()):
-        contents = _module_contents(root.joinpath(*folder.split("/")), is_deep=True)
+        contents = _read_module_contents(root.joinpath(*folder.split("/")), is_deep=True)
     else:
         return None
     return b"".join(contents)
 
 
-def _check_loaded(protocols: Iterable[str]) -> None:
+def _check_loaded_modules(protocols: Iterable[str]) -> None:
     """Raise WorkbenchError if a module that is used in runs of ``protocols`` was edited after this process loaded it.
 
     ``protocols`` are names of protocol folders.
@@ -191,7 +191,7 @@ def _check_loaded(protocols: Iterable[str]) -> None:
             )
 
 
-def _protocols_mentioned(text: bytes) -> set[str]:
+def _find_mentioned_protocols(text: bytes) -> set[str]:
     """Return the names of the protocols that a source mentions, in an import or as a module path in a string."""
     names = set(_MENTIONED.findall(text))
     for import_list in _IMPORTED.findall(text):
@@ -199,7 +199,7 @@ def _protocols_mentioned(text: bytes) -> set[str]:
     return {name.decode() for name in names}
 
 
-def _module_contents(folder: Traversable, is_deep: bool, without: tuple[str, ...] = ()) -> Iterator[bytes]:
+def _read_module_contents(folder: Traversable, is_deep: bool, without: tuple[str, ...] = ()) -> Iterator[bytes]:
     """Yield for each module in a folder a string of bytes with its name and content, sorted by name.
 
     With ``is_deep`` the modules of subfolders are included. Modules named in ``without`` are left out.
@@ -214,7 +214,7 @@ def _module_contents(folder: Traversable, is_deep: bool, without: tuple[str, ...
         elif suffix == "pyc" and f"{stem}.py" not in entries:
             yield entry_name.encode() + b"\0" + _compiled_digest(entries[entry_name].read_bytes()) + b"\0"
         elif is_deep and entry_name != "__pycache__" and entries[entry_name].is_dir():
-            yield entry_name.encode() + b"/" + b"".join(_module_contents(entries[entry_name], is_deep=True))
+            yield entry_name.encode() + b"/" + b"".join(_read_module_contents(entries[entry_name], is_deep=True))
 
 
 def _compiled_digest(content: bytes) -> bytes:
@@ -222,5 +222,5 @@ def _compiled_digest(content: bytes) -> bytes:
     return user_code.digest({"module": code}).encode()
 
 
-def _hex(content: bytes) -> str:
+def _hash_bytes(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]

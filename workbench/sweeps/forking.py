@@ -145,7 +145,7 @@ class Server:
         """Fork a process that runs points (scenarios of a sweep), and return its handle."""
         own_end, point_end = socket.socketpair()
         with point_end:
-            pid, *_ = self._request(_FORK, 0, [point_end.fileno()])
+            pid, *_ = self._send_request(_FORK, 0, [point_end.fileno()])
         return PointProcess(self, pid, Connection(own_end.detach()))
 
     def end(self, pid: int) -> tuple[int, int, bool]:
@@ -154,10 +154,10 @@ class Server:
         The status is that of `os.waitpid`. The number is `_NO_POINT` if no point was running. A point is late if it
         exceeded its time limit.
         """
-        _, status, number, is_late = self._request(_END, pid, [])
+        _, status, number, is_late = self._send_request(_END, pid, [])
         return status, number, is_late
 
-    def _request(self, kind: bytes, pid: int, handles: list[int]) -> tuple[int, int, int, bool]:
+    def _send_request(self, kind: bytes, pid: int, handles: list[int]) -> tuple[int, int, int, bool]:
         try:
             with self._lock:
                 socket.send_fds(self._control, [_REQUEST.pack(kind, pid)], handles)
@@ -216,7 +216,9 @@ def serve(handle: int) -> None:
                     return
                 request_kind, pid = _REQUEST.unpack(request_bytes)
                 answer = (
-                    _fork(control, handles[0], shared_memory) if request_kind == _FORK else _end(pid, shared_memory)
+                    _fork_point_process(control, handles[0], shared_memory)
+                    if request_kind == _FORK
+                    else _end_process(pid, shared_memory)
                 )
                 control.sendall(_ANSWER.pack(*answer))
         except ConnectionError:
@@ -226,12 +228,14 @@ def serve(handle: int) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
+def _fork_point_process(
+    control: socket.socket, handle: int, shared_memory: dict[int, mmap.mmap]
+) -> tuple[int, int, int, bool]:
     """Fork a point process, a process that runs points of the sweep and communicates over the socket ``handle``.
 
-    Return (its process number, 0, 0, False): as many fields as `_end` returns, because the server sends both results in
-    one format. ``control`` is the socket of the server's requests, which the new process closes. ``shared_memory`` is
-    {process number: memory shared with the process}, to which the new process is added.
+    Return (its process number, 0, 0, False): as many fields as `_end_process` returns, because the server sends both
+    results in one format. ``control`` is the socket of the server's requests, which the new process closes.
+    ``shared_memory`` is {process number: memory shared with the process}, to which the new process is added.
     """
     point_memory = mmap.mmap(-1, _NUMBER.size + limits.DEADLINE.size)
     _NUMBER.pack_into(point_memory, 0, _NO_POINT)
@@ -240,13 +244,13 @@ def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mma
     if pid == 0:
         os.setsid()  # A point that kills its process group then kills only its own process.
         control.close()
-        _run(Connection(handle), point_memory)
+        _run_point_process(Connection(handle), point_memory)
     os.close(handle)
     shared_memory[pid] = point_memory
     return pid, 0, 0, False
 
 
-def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
+def _end_process(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
     """Kill a point process and wait for its end.
 
     Return (process number, exit status, number of the point that it was running or `_NO_POINT`, whether this point
@@ -265,7 +269,7 @@ def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, 
 # In a point process
 
 
-def _run(connection: Connection, shared: mmap.mmap) -> NoReturn:
+def _run_point_process(connection: Connection, shared: mmap.mmap) -> NoReturn:
     """Run the points that arrive over ``connection``, then exit the process.
 
     This is the main function of a point process. ``shared`` is memory that the server also reads. The function never

@@ -42,23 +42,23 @@ class Timer:
     def start(self) -> None:
         """Start the timer. The caller does this when a point begins to run."""
         if self._timeout_s is not None:
-            self._arm(self._timeout_s, self._timeout_s + KILL_AFTER_S)
+            self._arm_timers(self._timeout_s, self._timeout_s + KILL_AFTER_S)
 
     def stop(self) -> None:
         """Stop the timer. The caller does this when a point ends."""
         if self._timeout_s is not None:
-            self._arm(0.0, 0.0)
+            self._arm_timers(0.0, 0.0)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Pause the timer inside the context, so that loading and compiling code does not count."""
-        left_s, kill_left_s = self._arm(0.0, 0.0)
+        left_s, kill_left_s = self._arm_timers(0.0, 0.0)
         try:
             yield
         finally:
-            self._arm(left_s, kill_left_s)
+            self._arm_timers(left_s, kill_left_s)
 
-    def _arm(self, alarm_s: float, kill_s: float) -> tuple[float, float]:
+    def _arm_timers(self, alarm_s: float, kill_s: float) -> tuple[float, float]:
         """Set the timers of SIGALRM and SIGKILL to ``alarm_s`` and ``kill_s`` seconds (0.0 stops a timer).
 
         Return the seconds that each timer had left.

@@ -59,7 +59,7 @@ def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame
             summary_table = summary_table.sort_values(group_column, kind="stable")
         elif group_column == by:
             summary_table = summary_table.sort_values(
-                group_column, kind="stable", key=_plan_order(summary_table[group_column])
+                group_column, kind="stable", key=_make_sort_key(summary_table[group_column])
             )
     return summary_table.reset_index(drop=True)
 
@@ -73,7 +73,7 @@ def is_share(metric: str, values: pd.Series) -> bool:
     return metric.rpartition("_")[2] in _SHARES and not (values > 1).any()
 
 
-def _plan_order(column: pd.Series) -> Any:
+def _make_sort_key(column: pd.Series) -> Any:
     """Return a sort key for pandas: the order in which values first occur in the column."""
     position_by_value = {value: index for index, value in enumerate(column.unique())}
     return lambda values: values.map(position_by_value)

@@ -53,8 +53,8 @@ def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
     >>> runs_needed(50), runs_needed(90)
     (5, 29)
     """
-    share = _share("percentile", percentile, 100)
-    confidence = _share("confidence", confidence, 1)
+    share = _to_share("percentile", percentile, 100)
+    confidence = _to_share("confidence", confidence, 1)
     return math.ceil(math.log(1 - confidence) / math.log(max(share, 1 - share)))
 
 
@@ -67,8 +67,8 @@ def percentile_bounds(values: Sequence[float], percentile: float = 50, confidenc
     """
     from scipy.stats import binom
 
-    share = _share("percentile", percentile, 100)
-    tail_probability = (1 - _share("confidence", confidence, 1)) / 2
+    share = _to_share("percentile", percentile, 100)
+    tail_probability = (1 - _to_share("confidence", confidence, 1)) / 2
     sorted_values = np.sort([value for value in values if not math.isnan(value)])
     runs = len(sorted_values)
     probabilities = binom.cdf(np.arange(runs), runs, share)  # [k]: at most k values are below the percentile
@@ -138,13 +138,13 @@ def pairs_needed(differences: Sequence[float], power: float = 0.8) -> int:
             f"the argument `differences` has {len(present_differences)} values; "
             "it needs two or more finite values whose mean is not 0"
         )
-    quantiles = float(norm.ppf(0.975) + norm.ppf(_share("power", power, 1)))
+    quantiles = float(norm.ppf(0.975) + norm.ppf(_to_share("power", power, 1)))
     return max(
         2, math.ceil((quantiles * float(present_differences.std(ddof=1)) / float(present_differences.mean())) ** 2)
     )
 
 
-def _share(name: str, value: float, limit: float) -> float:
+def _to_share(name: str, value: float, limit: float) -> float:
     if not is_number(value) or not 0 < value < limit:
         raise ParameterError(f"{name} is {value!r:.60}; it must be a number between 0 and {limit}")
     return value / limit

@@ -119,7 +119,7 @@ class Plan:
 
         ``scenario`` is the hash of the run's scenario, ``code`` the digest of the code that runs it.
         """
-        return _hex(scenario, self.engine, code, user_code.name_of(self.measure))
+        return _hash_texts(scenario, self.engine, code, user_code.name_of(self.measure))
 
     def point_key(self, number: int) -> str:
         """Return a key of point ``number`` (16 hex digits) that is computed without building the point's scenario.
@@ -129,8 +129,12 @@ class Plan:
         """
         overrides = self.design.overrides(number)
         override_texts = [f"{path}={self._text_of_value(overrides[path])}" for path in sorted(overrides)]
-        return _hex(
-            self.scenario.hash, *override_texts, self.engine, self._code_of(overrides), user_code.name_of(self.measure)
+        return _hash_texts(
+            self.scenario.hash,
+            *override_texts,
+            self.engine,
+            self._get_code_digest(overrides),
+            user_code.name_of(self.measure),
         )
 
     def point_keys(self, numbers: Sequence[int] | None = None) -> list[str]:
@@ -149,14 +153,14 @@ class Plan:
             identity = tuple([chosen[index] for index in code_axes])
             if identity not in ends:
                 ends[identity] = "\n".join((self.engine, self.code_of(number), measure))
-            keys.append(_hex(self.scenario.hash, *[chosen[index] for index in order], ends[identity]))
+            keys.append(_hash_texts(self.scenario.hash, *[chosen[index] for index in order], ends[identity]))
         return keys
 
     def code_of(self, number: int) -> str:
         """Return the digest of the code that a point runs, or "" if its protocol is invalid."""
-        return self._code_of(self.design.overrides(number))
+        return self._get_code_digest(self.design.overrides(number))
 
-    def _code_of(self, overrides: Mapping[str, Any]) -> str:
+    def _get_code_digest(self, overrides: Mapping[str, Any]) -> str:
         # Numbers do not select code; other settings of a protocol may refer to user code.
         identity = tuple(
             f"{path}={self._text_of_value(value)}"
@@ -164,10 +168,10 @@ class Plan:
             if path.startswith("protocol") and not isinstance(value, (bool, int, float))
         )
         if identity not in self._code:
-            self._code[identity] = self._compute_code(overrides)
+            self._code[identity] = self._compute_code_digest(overrides)
         return self._code[identity]
 
-    def _compute_code(self, overrides: Mapping[str, Any]) -> str:
+    def _compute_code_digest(self, overrides: Mapping[str, Any]) -> str:
         protocol = overrides.get("protocol", self.scenario.protocol)
         settings = {path.partition(".")[2]: value for path, value in overrides.items() if path.startswith("protocol.")}
         try:
@@ -243,7 +247,7 @@ def make_plan(
     plan = Plan(scenario, design, checked_engine(engine), measure=measure, keeps_traces=keeps_traces)
     for number in design.probes():
         _check_labels(plan.labels(number))
-    protocols = _example_protocols(_build(plan, number).protocol for number in design.probes())
+    protocols = _example_protocols(_build_scenario(plan, number).protocol for number in design.probes())
     return replace(plan, protocols=protocols).fresh()
 
 
@@ -262,14 +266,14 @@ def _example_protocols(protocols: Iterable[Protocol]) -> tuple[Protocol, ...]:
     return tuple({tuple(user_code.of(protocol)): protocol for protocol in protocols}.values())
 
 
-def _build(plan: Plan, number: int) -> Scenario:
+def _build_scenario(plan: Plan, number: int) -> Scenario:
     try:
         return plan.scenario_of(number)
     except values.WRONG as error:
-        raise ScenarioError(f"the sweep cannot use {_invalid_override(plan, number)}: {error}") from None
+        raise ScenarioError(f"the sweep cannot use {_describe_invalid_override(plan, number)}: {error}") from None
 
 
-def _invalid_override(plan: Plan, number: int) -> str:
+def _describe_invalid_override(plan: Plan, number: int) -> str:
     """Return a text that names the invalid value of point ``number`` for an error message, such as "protocol.ttl=0".
 
     If only the combination of values is invalid, the text names all values of the point (`Plan.text_of`). It also does
@@ -285,5 +289,5 @@ def _invalid_override(plan: Plan, number: int) -> str:
     return plan.text_of(number)
 
 
-def _hex(*texts: str) -> str:
+def _hash_texts(*texts: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]

@@ -137,9 +137,9 @@ class Progress:
         # An update takes longer than a short point, so updates are limited in rate.
         if now_s - self._shown_s >= SHOWN_S or done_points == self.total:
             self._shown_s = now_s
-            self._display.show(done_points / self.total, self._text(now_s, done_points))
+            self._display.show(done_points / self.total, self._describe_progress(now_s, done_points))
 
-    def _text(self, now: float, done: float) -> str:
+    def _describe_progress(self, now: float, done: float) -> str:
         text = f"sweep: {done:.0f} of {self.total} points"
         if self.failed:
             text += f", {self.failed} failed"

@@ -93,7 +93,7 @@ class Walk:
         if isinstance(thing, (staticmethod, classmethod)):
             thing = thing.__func__
         if isinstance(thing, (FunctionType, type)):
-            if id(thing) in self._seen or not self._is_users(thing):
+            if id(thing) in self._seen or not self._is_user_code(thing):
                 yield f"{thing.__module__}.{thing.__qualname__}"
                 return
             self._seen.add(id(thing))
@@ -111,7 +111,7 @@ class Walk:
         else:
             yield from self._describe_object(thing)
 
-    def _is_users(self, thing: Any) -> bool:
+    def _is_user_code(self, thing: Any) -> bool:
         package = package_of(thing)
         if package not in self._known:
             self._known[package] = is_of_user(package)
@@ -143,10 +143,10 @@ class Walk:
             yield from self.texts((value.func, value.args, value.keywords))
         elif isinstance(value, MethodType):
             yield from self.texts((value.__func__, value.__self__))
-        elif isinstance(wrapped := _unwrap(value), FunctionType) and self._is_users(wrapped):
+        elif isinstance(wrapped := _unwrap(value), FunctionType) and self._is_user_code(wrapped):
             yield type(value).__qualname__
             yield from self.texts(wrapped)
-        elif self._is_users(type(value)):
+        elif self._is_user_code(type(value)):
             yield from self.texts(type(value))
             yield from self.texts(getattr(value, "__dict__", None))
         else:
@@ -161,7 +161,7 @@ class Walk:
         Mutable variables are left out here; they count only if a function refers to them by name.
         """
         yield module.__name__
-        if id(module) in self._seen or not self._is_users(module):
+        if id(module) in self._seen or not self._is_user_code(module):
             return
         self._seen.add(id(module))
         self.modules.add(module.__name__)
@@ -195,7 +195,7 @@ class Walk:
         for used_object in used_objects:
             yield from self.texts(used_object)
         modules = [used_object for used_object in used_objects if isinstance(used_object, ModuleType)]
-        for module in self._imports(function):
+        for module in self._import_used_modules(function):
             modules.append(module)
             yield from self.texts(module)
         yield from self._describe_attributes(modules, names)
@@ -209,7 +209,7 @@ class Walk:
         visited = set()
         while modules:
             module = modules.pop()
-            if module.__name__ in visited or not self._is_users(module):
+            if module.__name__ in visited or not self._is_user_code(module):
                 continue
             visited.add(module.__name__)
             for attribute_name in dict.fromkeys(names):
@@ -218,7 +218,7 @@ class Walk:
                     yield from self.texts(attribute_value)
                     modules += [attribute_value] if isinstance(attribute_value, ModuleType) else []
 
-    def _imports(self, function: FunctionType) -> Iterator[ModuleType]:
+    def _import_used_modules(self, function: FunctionType) -> Iterator[ModuleType]:
         """Import and yield the user's modules that a function would import when it is called."""
         package = function.__globals__.get("__package__") or ""
         for code in codes_in(function.__code__):
@@ -227,13 +227,13 @@ class Walk:
                 if instruction.opname == "IMPORT_NAME":
                     level, names = earlier_arguments[-2:]
                     for name in (instruction.argval, *(f"{instruction.argval}.{name}" for name in names or ())):
-                        module = self._module("." * level + name, package)
+                        module = self._import_module("." * level + name, package)
                         if module is not None:
                             yield module
                 if instruction.opname != "EXTENDED_ARG":
                     earlier_arguments.append(instruction.argval)
 
-    def _module(self, name: str, package: str) -> ModuleType | None:
+    def _import_module(self, name: str, package: str) -> ModuleType | None:
         """Import and return the module ``name``, or return None if it is not the user's or does not exist.
 
         ``package`` is the package of the module that contains the import; a relative ``name`` is relative to it.

@@ -31,7 +31,7 @@ class Shares:
 
     def __init__(self, numbers: Sequence[int], goal_s: float, least_s: float = 0.0, growth: int = _GROWTH) -> None:
         self._numbers = numbers
-        self._step = _stride(len(numbers))
+        self._step = _choose_stride(len(numbers))
         self._taken = 0
         self._returned: deque[list[int]] = deque()
         self._goal_s, self._least_s, self._growth = goal_s, least_s, growth
@@ -47,7 +47,9 @@ class Shares:
             return self._returned.popleft()
         points_left = len(self._numbers) - self._taken
         share_size = min(
-            points_left, self._size(self._goal_s), max(self._size(self._least_s), points_left // (2 * workers))
+            points_left,
+            self._choose_size(self._goal_s),
+            max(self._choose_size(self._least_s), points_left // (2 * workers)),
         )
         positions = range(self._taken, self._taken + share_size)
         self._taken += share_size
@@ -73,14 +75,14 @@ class Shares:
         self.put_back(numbers[:middle])
         self.put_back(numbers[middle:])
 
-    def _size(self, seconds: float) -> int:
+    def _choose_size(self, seconds: float) -> int:
         if not self._measured:
             return 1
         point_s = max(self._seconds / self._points, _SHORTEST_S)
         return max(1, min(round(seconds / point_s), self._growth * self._measured))
 
 
-def _stride(points: int) -> int:
+def _choose_stride(points: int) -> int:
     """Return the step from the number of a point to the number of the point that is run next, modulo ``points``.
 
     ``points`` is the number of all points. The step is about 0.618 ``points`` (the golden section) and coprime to

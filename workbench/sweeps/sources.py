@@ -59,21 +59,21 @@ def of_modules(names: Iterable[str]) -> dict[str, Source]:
             is_users[top_package] = is_of_user(top_package)
         if not is_users[top_package]:
             continue
-        waiting_names += {module_name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
-        source = _source(module)
+        waiting_names += {module_name.rpartition(".")[0], *map(_find_module_name, list(vars(module).values()))}
+        source = _find_source(module)
         if source is not None:
             sources[module_name] = source
     return sources
 
 
-def _module_of(value: Any) -> str:
+def _find_module_name(value: Any) -> str:
     if isinstance(value, ModuleType):
         return value.__name__
     name = getattr(value if isinstance(value, (FunctionType, type)) else type(value), "__module__", None)
     return name if isinstance(name, str) else ""
 
 
-def _source(module: ModuleType) -> Source | None:
+def _find_source(module: ModuleType) -> Source | None:
     """Return the source from which a module was loaded, or None if its text is not available.
 
     If the file was edited after the module was loaded, return a source that raises WorkbenchError when it is imported.
@@ -81,7 +81,7 @@ def _source(module: ModuleType) -> Source | None:
     module_name, spec = module.__name__, module.__spec__
     if module_name in _sent and _sent[module_name][0] is spec:
         return _sent[module_name][1]
-    source = _read(module)
+    source = _read_source(module)
     if source is not None and (was_edited(module) or not _is_current(module, source)):
         sentence = (
             f"{source.path} was edited after the process of the sweep had loaded it; "
@@ -94,7 +94,7 @@ def _source(module: ModuleType) -> Source | None:
     return source
 
 
-def _read(module: ModuleType) -> Source | None:
+def _read_source(module: ModuleType) -> Source | None:
     path = getattr(module, "__file__", None) or ""
     is_package = hasattr(module, "__path__")
     source_text = None
@@ -115,7 +115,7 @@ def was_edited(module: Any) -> bool:
     """
     with suppress(OSError, AttributeError, TypeError, struct.error):
         edited_s = Path(module.__file__).stat().st_mtime
-        if sys.dont_write_bytecode or edited_s <= _process_began_s():
+        if sys.dont_write_bytecode or edited_s <= _find_process_start_s():
             return False
         with open(module.__cached__, "rb") as file:
             flags, compiled_edit_s = struct.unpack("<II", file.read(12)[4:])
@@ -123,7 +123,7 @@ def was_edited(module: Any) -> bool:
     return False
 
 
-def _process_began_s() -> float:
+def _find_process_start_s() -> float:
     """Return the start of this process in seconds of Unix time. Raises OSError on systems other than Linux."""
     (boot_s,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]

@@ -120,9 +120,9 @@ class Sweep:
                 row_by_number.add([row._replace(document="", trace=b"") for row in new_rows])
         except BaseException as error:
             close_error = _close_store(store)
-            raise (_with_note(error, tracker, store.place, close_error) if tracker else error) from error.__cause__
+            raise (_add_note(error, tracker, store.place, close_error) if tracker else error) from error.__cause__
         store.close()
-        tracker.close(_summary(tracker, len(numbers_to_run), store.place, plan.codes.untracked))
+        tracker.close(_make_summary(tracker, len(numbers_to_run), store.place, plan.codes.untracked))
         self._report_failures(
             list(row_by_number.rows(row_by_number.failed)),
             not numbers_to_run,
@@ -186,9 +186,7 @@ def _close_store(store: FolderStore | MemoryStore) -> WorkbenchError | None:
     return None
 
 
-def _with_note(
-    error: BaseException, tracker: Progress, place: str, close_error: WorkbenchError | None
-) -> BaseException:
+def _add_note(error: BaseException, tracker: Progress, place: str, close_error: WorkbenchError | None) -> BaseException:
     """Return ``error``, which ended the sweep, with a note on the number of stored points; also display the note.
 
     ``place`` is the folder of the results, or "memory". ``close_error`` is the error of closing the store, or None.
@@ -209,7 +207,7 @@ def _with_note(
     return error
 
 
-def _summary(tracker: Progress, points_run: int, place: str, untracked: Sequence[str]) -> str:
+def _make_summary(tracker: Progress, points_run: int, place: str, untracked: Sequence[str]) -> str:
     summary_text = f"sweep: {tracker.total} points, {points_run} run in {format_duration(tracker.elapsed_s)}"
     if points_run < tracker.total:
         summary_text += f", {tracker.total - points_run} already in {place}"

@@ -100,7 +100,7 @@ class SweepTable:
         Columns: by (if given), x, mean, low, high, runs. The interval of a single run is NaN.
         """
         x, by = self.path_of(x), None if by is None else self.path_of(by)
-        self._check(x, y, by)
+        self._check_axes(x, y, by)
         return means.summary(self._frame, x, y, by)
 
     @cached_property
@@ -144,7 +144,7 @@ class SweepTable:
         """The remarks on radio, link qualities and retries that a chart adds to its note; "" without remarks."""
         return radio_note(self.plan)
 
-    def _check(self, x: str, y: str, by: str | None) -> None:
+    def _check_axes(self, x: str, y: str, by: str | None) -> None:
         varied_paths = tuple(dict.fromkeys((*self.axes, "seed")))
         for axis_path in (x,) if by is None else (x, by):
             if axis_path not in varied_paths:

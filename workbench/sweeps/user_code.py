@@ -49,12 +49,12 @@ def of(protocol: Protocol) -> dict[str, Any]:
         code_objects[f"plug-in metrics {name} of {' '.join(module.LOOKS_AT)}"] = module.measure
     twin = protocol.fast if "fast" in vars(cls) else ""
     if twin and twin.partition(".")[0] != PACKAGE:
-        code_objects[f"fast twin {twin}"] = _sources(twin)
+        code_objects[f"fast twin {twin}"] = _read_sources(twin)
     return code_objects
 
 
 @cache
-def _sources(module: str) -> str:
+def _read_sources(module: str) -> str:
     """Return the source text of a module, or of all modules of a package, without importing it; "" if not found."""
     with suppress(ImportError):
         spec = importlib.util.find_spec(module)
@@ -88,7 +88,7 @@ def piece(name: str, code_object: Any) -> Piece:
     """
     walk = Walk([package_of(code_object)])
     is_of_package = package_of(code_object) == PACKAGE  # A measure of this package, which a walk does not enter.
-    code_texts = [*walk.texts(code_object), *([_sources(code_object.__module__)] if is_of_package else [])]
+    code_texts = [*walk.texts(code_object), *([_read_sources(code_object.__module__)] if is_of_package else [])]
     protocols = {protocol for text in code_texts for protocol in _PROTOCOL.findall(text)}
     return Piece(_digest([name, *code_texts]), tuple(sorted(protocols)), tuple(walk.untracked))
 
@@ -135,17 +135,17 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] |
     modules = [(name, *_metrics_of_module(name)) for name in sorted(metrics) if name.partition(".")[0] != PACKAGE]
     plugin_metrics = [(name, module.measure, module.LOOKS_AT) for name, module in plugins.load_all("metrics").items()]
     code_objects = [*code_by_name.values(), *([] if measure is None else [measure])]
-    walk = _walk(code_objects)
-    packed_objects = (work, registrations, modules, plugin_metrics, _user_keys())
+    walk = _walk_code(code_objects)
+    packed_objects = (work, registrations, modules, plugin_metrics, _list_user_keys())
     try:
-        with _pickling_by_value(cloudpickle, walk.packages):
+        with _pickle_by_value(cloudpickle, walk.packages):
             packed = cloudpickle.dumps(packed_objects)
     except Exception:
         # A helper module may contain a lock, for example. Then a worker imports its source.
         direct_packages = set(map(package_of, code_objects))
         if walk.packages <= direct_packages:
             raise
-        with _pickling_by_value(cloudpickle, direct_packages):
+        with _pickle_by_value(cloudpickle, direct_packages):
             packed = cloudpickle.dumps(packed_objects)
     module_sources = sources.of_modules(walk.modules)
     return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], module_sources, packed))
@@ -155,11 +155,11 @@ def pickle_functions(code_objects: Mapping[str, Callable[..., Any]]) -> bytes:
     """Return ``code_objects``, {name: user's function}, pickled. Loading does not need the functions' modules."""
     from pyspark import cloudpickle
 
-    with _pickling_by_value(cloudpickle, _walk(code_objects.values()).packages):
+    with _pickle_by_value(cloudpickle, _walk_code(code_objects.values()).packages):
         return cloudpickle.dumps(dict(code_objects))
 
 
-def _walk(code_objects: Iterable[Any]) -> Walk:
+def _walk_code(code_objects: Iterable[Any]) -> Walk:
     """Search all code to which the functions and classes ``code_objects`` refer; return the finished `Walk`."""
     code_objects = list(code_objects)
     walk = Walk(map(package_of, code_objects))
@@ -213,7 +213,7 @@ def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str
     vars(module).update(measure=measure, LOOKS_AT=looks_at)
 
 
-def _user_keys() -> list[tuple[Any, ...]]:
+def _list_user_keys() -> list[tuple[Any, ...]]:
     """Return the attribute keys that the user has registered, each as a plain tuple of its fields."""
     key_numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
     # A key that is not registered has its number as name.
@@ -221,7 +221,7 @@ def _user_keys() -> list[tuple[Any, ...]]:
 
 
 @contextmanager
-def _pickling_by_value(cloudpickle: ModuleType, packages: Iterable[str]) -> Iterator[None]:
+def _pickle_by_value(cloudpickle: ModuleType, packages: Iterable[str]) -> Iterator[None]:
     """Make cloudpickle store objects of ``packages`` by value, not by name, inside the context."""
     packages = set(packages) - {"__main__", PACKAGE}
     registered_names = cloudpickle.list_registry_pickle_by_value()

@@ -86,11 +86,11 @@ def label(value: Any) -> Any:
     """Return the label of a value in tables: the value itself if it is a number, text or boolean, else a short text."""
     if isinstance(value, (bool, int, float, str)):
         return value
-    text = _describe(value)
+    text = _describe_value(value)
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 3] + "..."
 
 
-def _describe(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, nx.Graph):
         return _describe_topology(value)
     if isinstance(value, Radio):

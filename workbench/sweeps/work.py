@@ -130,7 +130,7 @@ def run_point(plan: Plan, number: int) -> Row:
 
     If the run raises an exception, for example in a user's filter, the result is a row with this error.
     """
-    compile_s = _first_imports_s()
+    compile_s = _time_first_imports()
     scenario, row = _begin_row(plan, number)
     if scenario is None:
         return row
@@ -164,19 +164,21 @@ def _begin_row(plan: Plan, number: int) -> tuple[Scenario | None, Row]:
         identity_fields = scenario.hash, scenario.to_json(indent=None), scenario.seed, code
     except Exception as error:
         identity_fields = "", "", plan.seed_of(number), ""
-        return None, Row(number, *identity_fields, plan.engine, 0.0, 0.0, _describe_error(error), {}, _versions())
-    return scenario, Row(number, *identity_fields, plan.engine, 0.0, 0.0, None, {}, _versions())
+        return None, Row(
+            number, *identity_fields, plan.engine, 0.0, 0.0, _describe_error(error), {}, _describe_versions()
+        )
+    return scenario, Row(number, *identity_fields, plan.engine, 0.0, 0.0, None, {}, _describe_versions())
 
 
 @cache
-def _versions() -> str:
+def _describe_versions() -> str:
     """Return versions and platform: "workbench 0.1.0, Python 3.11.7, numpy 2.3.1, numba 0.62.1, Linux x86_64"."""
     libraries = [f"{name} {metadata.version(name)}" for name in ("numpy", "numba")]
     system = f"{platform.system()} {platform.machine()}"
     return ", ".join([f"workbench {workbench.__version__}", f"Python {platform.python_version()}", *libraries, system])
 
 
-def _first_imports_s() -> float:
+def _time_first_imports() -> float:
     """Import the modules that every run needs. Return the seconds that the imports took, or 0.0 if all were loaded."""
     begin = time.perf_counter()
     modules_before = len(sys.modules)
@@ -212,9 +214,9 @@ def _describe_error(error: Exception) -> str:
     The sentence names the function, file and line of the error, unless it is a WorkbenchError without a cause.
     """
     if isinstance(error, WorkbenchError) and error.__cause__ is None:
-        return _shorten(_message_of(error))
+        return _shorten(_read_message(error))
     error_text = (
-        _message_of(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_message_of(error)}"
+        _read_message(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_read_message(error)}"
     )
     if isinstance(error.__cause__ or error, MemoryError):
         error_text = f"{OUT_OF_MEMORY}: the point exceeded its limit (memory_MB of the runner); {error_text}"
@@ -222,7 +224,7 @@ def _describe_error(error: Exception) -> str:
     return f"{_shorten(error_text)} (in {last_frame.name}, {last_frame.filename} line {last_frame.lineno})"
 
 
-def _message_of(error: Exception) -> str:
+def _read_message(error: Exception) -> str:
     try:
         return str(error)
     except Exception:

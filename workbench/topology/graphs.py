@@ -92,7 +92,7 @@ def build(
     ``nodes`` is (n,), ``positions_m`` (n, 2), ``arcs`` (m, 2) with (transmitter, receiver), ``pdr`` (m,). The graph's
     attributes, ``graph.graph``, are ``attributes`` and the digest.
     """
-    return _to_graph(_sorted(nodes, positions_m, arcs, pdr), attributes)
+    return _to_graph(_sort_arrays(nodes, positions_m, arcs, pdr), attributes)
 
 
 def digest(graph: nx.Graph) -> str:
@@ -144,12 +144,12 @@ def to_arrays(graph: nx.Graph) -> Arrays:
         raise ScenarioError("The topology has parallel links (a multigraph); it must be a networkx DiGraph or Graph.")
     if len(graph) == 0:
         raise ScenarioError("The topology has no nodes; it needs at least one.")
-    nodes = sorted(_node(node) for node in graph)
-    transmitters, receivers, pdr = _links(graph)
+    nodes = sorted(_check_node(node) for node in graph)
+    transmitters, receivers, pdr = _read_links(graph)
     arcs = np.column_stack((transmitters, receivers))
     if not graph.is_directed():
         arcs, pdr = np.concatenate((arcs, arcs[:, ::-1])), np.concatenate((pdr, pdr))
-    return _sorted(nodes, _positions(graph, nodes), arcs, pdr)
+    return _sort_arrays(nodes, _read_positions(graph, nodes), arcs, pdr)
 
 
 def check_walls(walls: Any) -> list[tuple[Any, ...]]:
@@ -210,7 +210,7 @@ def coordinates(position: Any) -> tuple[float, float] | None:
     return (x, y) if is_inside else None
 
 
-def _sorted(nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLike, pdr: npt.ArrayLike) -> Arrays:
+def _sort_arrays(nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLike, pdr: npt.ArrayLike) -> Arrays:
     nodes = np.asarray(nodes, dtype=np.int64)
     arcs = np.asarray(arcs, dtype=np.int64).reshape(-1, 2)
     pdr = round_pdr(pdr)
@@ -231,7 +231,7 @@ def _to_graph(arrays: Arrays, attributes: dict[str, Any]) -> nx.DiGraph:
     return graph
 
 
-def _node(node: Any) -> int:
+def _check_node(node: Any) -> int:
     if not is_whole(node) or not 0 <= node <= LARGEST_NODE:
         raise ScenarioError(
             f"The topology has a node {node!r:.60}; nodes must be whole numbers from 0 to {LARGEST_NODE} "
@@ -240,7 +240,7 @@ def _node(node: Any) -> int:
     return int(node)
 
 
-def _links(graph: nx.Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _read_links(graph: nx.Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (transmitters, receivers, pdr) of all links as arrays, in the order of ``graph.edges``."""
     transmitters, receivers, qualities = [], [], []
     for transmitter, receiver, attributes in graph.edges(data=True):
@@ -271,7 +271,7 @@ def _warn_of_other_attributes(graph: nx.Graph) -> None:
         )
 
 
-def _positions(graph: nx.Graph, nodes: list[int]) -> list[tuple[float, float]]:
+def _read_positions(graph: nx.Graph, nodes: list[int]) -> list[tuple[float, float]]:
     """Return the positions (x_m, y_m) of ``nodes``; estimate missing positions, or lay out all if none is given."""
     known_positions: dict[int, tuple[float, float]] = {}
     for node, position in graph.nodes(data="pos"):

@@ -31,7 +31,7 @@ def lay_out(graph: nx.Graph) -> dict[int, tuple[float, float]]:
     nodes = sorted(graph)
     undirected = graph.to_undirected(as_view=True) if graph.is_directed() else graph
     hops = _hops_to_pivots(undirected, nodes)
-    coordinates = _principal_axes(hops) + 0.05 * _sunflower(len(nodes))
+    coordinates = _principal_axes(hops) + 0.05 * _make_sunflower_points(len(nodes))
     if hops.shape[0] == hops.shape[1]:
         coordinates = _majorize(coordinates, hops)
     coordinates = (coordinates - coordinates.min(axis=0)) * HOP_M
@@ -54,7 +54,7 @@ def estimate_positions(graph: nx.Graph, known: dict[int, tuple[float, float]]) -
         placeable_nodes = [node for node in unplaced_nodes if best_neighbors[node]] or unplaced_nodes
         for node in placeable_nodes:
             neighbors_m = [known_positions[neighbor] for neighbor in best_neighbors[node]] or list(known.values())
-            estimated[node] = _shift(np.mean(neighbors_m, axis=0), len(estimated))
+            estimated[node] = _shift_position(np.mean(neighbors_m, axis=0), len(estimated))
         known_positions.update(estimated)
         unplaced_nodes = [node for node in unplaced_nodes if node not in known_positions]
     return {int(node): position for node, position in estimated.items()}
@@ -76,7 +76,7 @@ def _arcs_around(graph: nx.Graph, node: int) -> list[tuple[int, int]]:
     return [*graph.out_edges(node), *graph.in_edges(node)]
 
 
-def _shift(position: np.ndarray, index: int) -> tuple[float, float]:
+def _shift_position(position: np.ndarray, index: int) -> tuple[float, float]:
     angle = index * _GOLDEN_ANGLE
     return (float(position[0] + _SHIFT_M * math.cos(angle)), float(position[1] + _SHIFT_M * math.sin(angle)))
 
@@ -115,16 +115,16 @@ def _principal_axes(hops: np.ndarray) -> np.ndarray:
     for axis in range(2):
         vector = np.cos(np.arange(1, len(matrix) + 1) * (axis + 1.0))
         for _ in range(_POWER_STEPS):
-            vector = _unit(matrix @ vector)
+            vector = _normalize_vector(matrix @ vector)
         matrix = matrix - np.outer(vector, vector) * (vector @ matrix @ vector)
         coordinates = centred @ vector
         # The length of `coordinates` is an eigenvalue of the doubly centred matrix; a distance is its square root.
         eigenvalue = math.sqrt(float(coordinates @ coordinates) * hops.shape[0] / hops.shape[1])
-        columns.append(_unit(coordinates) * math.sqrt(eigenvalue))
+        columns.append(_normalize_vector(coordinates) * math.sqrt(eigenvalue))
     return np.column_stack(columns)
 
 
-def _unit(vector: np.ndarray) -> np.ndarray:
+def _normalize_vector(vector: np.ndarray) -> np.ndarray:
     length = math.sqrt(float(vector @ vector))
     return vector / length if length > 1e-12 else np.zeros_like(vector)
 
@@ -138,7 +138,7 @@ def _majorize(points: np.ndarray, hops: np.ndarray) -> np.ndarray:
     return points
 
 
-def _sunflower(count: int) -> np.ndarray:
+def _make_sunflower_points(count: int) -> np.ndarray:
     """Return points (count, 2) spread evenly over the unit disc."""
     index = np.arange(count)
     radius = np.sqrt((index + 0.5) / count)

@@ -71,10 +71,10 @@ def testbed(
         max_range_m = number("max_range_m", max_range_m, 0.001, LARGEST_COORDINATE_M, "m")
     data_set = datasets.named(name)
     links, positions_3d_m = _read_testbed(data_set.name)
-    flat_positions, moved_nodes = _separate(positions_3d_m)
+    flat_positions, moved_nodes = _separate_positions(positions_3d_m)
     flat_positions, estimated_nodes = _complete_positions(links, flat_positions)
     if max_range_m is not None or attenuation_dB > 0:
-        links = _attenuate(
+        links = _attenuate_links(
             links, _positions_in_space(data_set.name, positions_3d_m, flat_positions), max_range_m, attenuation_dB
         )
     recipe: dict[str, Any] = {"kind": "testbed", "name": data_set.name, "min_pdr": min_pdr}
@@ -127,7 +127,7 @@ def _positions_in_space(
     return {node: positions_3d_m.get(node, (*known[node], height)) for node in known}
 
 
-def _attenuate(
+def _attenuate_links(
     links: list[tuple[int, int, float]],
     positions_3d_m: dict[int, tuple[float, float, float]],
     max_range_m: float | None,
@@ -152,7 +152,7 @@ def _attenuate(
     return [(transmitter, receiver, pdr * link_share) for (transmitter, receiver, pdr), link_share in shares_of_links]
 
 
-def _separate(
+def _separate_positions(
     positions_3d_m: dict[int, tuple[float, float, float]],
 ) -> tuple[dict[int, tuple[float, float]], list[int]]:
     """Return ({node: (x_m, y_m)}, shifted nodes): positions in a plane at which nodes above each other are apart.
@@ -175,7 +175,7 @@ def _complete_positions(
     ``links``: (transmitter, receiver, delivery ratio). ``known``: the known positions. Missing positions are estimated
     from the links. If no position is known, both results are empty.
     """
-    graph = _graph_of(links, 0.0)
+    graph = _make_graph(links, 0.0)
     positions = {node: known[node] for node in graph if node in known}
     if not positions or len(positions) == len(graph):
         return positions, []
@@ -196,7 +196,7 @@ def _build_network(
     ``estimated`` are the nodes whose positions are estimated. ``recipe`` records the generator and its arguments.
     ``attributes`` are further attributes of the graph.
     """
-    graph = _graph_of(links, min_pdr)
+    graph = _make_graph(links, min_pdr)
     nodes, positions = sorted(graph), positions or lay_out(graph)
     arcs = list(graph.edges(data="pdr"))
     if estimated:
@@ -205,7 +205,7 @@ def _build_network(
     return build(nodes, positions_m, [arc[:2] for arc in arcs], [arc[2] for arc in arcs], recipe=recipe, **attributes)
 
 
-def _graph_of(links: list[tuple[int, int, float]], min_pdr: float) -> nx.DiGraph:
+def _make_graph(links: list[tuple[int, int, float]], min_pdr: float) -> nx.DiGraph:
     """Return the graph of all nodes in ``links``, and of the arcs with a positive ``pdr`` of at least ``min_pdr``."""
     pdr = round_pdr([link[2] for link in links])
     graph = nx.DiGraph()

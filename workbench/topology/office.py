@@ -108,14 +108,14 @@ class Floor:
         has_wall = uniforms(key_of(draw, ROOM), np.arange(2 * (columns - 1))) >= _OPEN_PARTITIONS
         # The borders between rooms of the lower and the upper side, in modules from the left.
         self.borders = [[0, *(1 + np.flatnonzero(side)).tolist(), columns] for side in has_wall.reshape(2, columns - 1)]
-        self.walls = np.array([*self._outside(), *self._partitions(), *self._corridor_walls()])
+        self.walls = np.array([*self._outer_walls(), *self._partition_walls(), *self._corridor_walls()])
 
-    def _outside(self) -> list[Segment]:
+    def _outer_walls(self) -> list[Segment]:
         corners = [(0, 0), (self.width_m, 0), (self.width_m, self.height_m), (0, self.height_m)]
         return [[corners[index - 1], corner] for index, corner in enumerate(corners)]
 
-    def _partitions(self) -> Iterator[Segment]:
-        for borders, (bottom, top) in zip(self.borders, self._sides(), strict=True):
+    def _partition_walls(self) -> Iterator[Segment]:
+        for borders, (bottom, top) in zip(self.borders, self._room_row_sides(), strict=True):
             for border in borders[1:-1]:
                 x = border * self.module_m
                 yield [(x, bottom), (x, top)]
@@ -130,7 +130,7 @@ class Floor:
                 x = opening_m + _DOORWAY_M
             yield [(x, y), (self.width_m, y)]
 
-    def _sides(self) -> tuple[tuple[float, float], tuple[float, float]]:
+    def _room_row_sides(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return ((bottom, top), (bottom, top)): the y coordinates in m of the lower and of the upper row of rooms."""
         return (0.0, self.depth_m), (self.depth_m + self.corridor_m, self.height_m)
 
@@ -171,7 +171,7 @@ class Floor:
         module = module_order[index % modules]
         quarter = np.array(_QUARTERS)[(first_quarter[module] + index // modules) % 4]
         inner_size_m = np.array((self.module_m - 2 * _FROM_WALL_M, self.depth_m - 2 * _FROM_WALL_M))
-        bottoms = np.array([bottom for bottom, _ in self._sides()])
+        bottoms = np.array([bottom for bottom, _ in self._room_row_sides()])
         corners = np.column_stack(((module % self.columns) * self.module_m, bottoms[module // self.columns]))
         return corners + _FROM_WALL_M + (quarter + 0.2 + 0.6 * spread) * inner_size_m / 2
 

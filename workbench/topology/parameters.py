@@ -19,15 +19,15 @@ from workbench.topology.recipes import argument_paths, generator_of
 MOST_NODES = 2000  # limit of a form: a network of this size takes about a second
 
 
-def _seed() -> Parameter:
+def _seed_parameter() -> Parameter:
     return Parameter("seed", 1, 0, 2**31 - 1, "", "seed of the random network")
 
 
-def _spacing() -> Parameter:
+def _spacing_parameter() -> Parameter:
     return Parameter("spacing_m", 10.0, 0.1, 1000.0, "m", "distance between neighbors")
 
 
-def _area(nodes: int, width_m: float, height_m: float) -> tuple[Parameter, ...]:
+def _area_parameters(nodes: int, width_m: float, height_m: float) -> tuple[Parameter, ...]:
     return (
         Parameter("nodes", nodes, 1, MOST_NODES, "", "number of nodes at random positions"),
         Parameter("width_m", width_m, 1.0, 10_000.0, "m", "width of the area"),
@@ -35,11 +35,11 @@ def _area(nodes: int, width_m: float, height_m: float) -> tuple[Parameter, ...]:
     )
 
 
-def _radius() -> Parameter:
+def _radius_parameter() -> Parameter:
     return Parameter("radius_m", 20.0, 0.1, 1000.0, "m", "largest length of a link; it must connect all nodes")
 
 
-def _min_pdr(most: float) -> Parameter:
+def _min_pdr_parameter(most: float) -> Parameter:
     return Parameter("min_pdr", 0.1, 0.001, most, "", "links that deliver a smaller share of frames are omitted")
 
 
@@ -47,25 +47,28 @@ TABLES: dict[str, tuple[Parameter, ...]] = {
     "grid": (
         Parameter("rows", 5, 1, 100, "", "number of nodes from bottom to top"),
         Parameter("columns", 5, 1, 100, "", "number of nodes from left to right"),
-        _spacing(),
+        _spacing_parameter(),
     ),
-    "line": (Parameter("nodes", 10, 1, MOST_NODES, "", "number of nodes, each linked to the next"), _spacing()),
+    "line": (
+        Parameter("nodes", 10, 1, MOST_NODES, "", "number of nodes, each linked to the next"),
+        _spacing_parameter(),
+    ),
     "ring": (
         Parameter("nodes", 12, 3, MOST_NODES, "", "number of nodes on a circle"),
-        _spacing(),
+        _spacing_parameter(),
     ),
     "disc": (
-        *_area(50, 80.0, 80.0),
-        _radius(),
-        _seed(),
+        *_area_parameters(50, 80.0, 80.0),
+        _radius_parameter(),
+        _seed_parameter(),
     ),
-    "random_geometric": (*_area(50, 200.0, 200.0), _min_pdr(1.0), _seed()),
+    "random_geometric": (*_area_parameters(50, 200.0, 200.0), _min_pdr_parameter(1.0), _seed_parameter()),
     "office": (
         Parameter("nodes", 64, 1, 1000, "", "number of nodes, a fifth of them along the corridor"),
         Parameter("rooms", 16, 2, 100, "", "number of rooms, even: half on each side of the corridor"),
         Parameter("wall_dB", 8.0, 0.0, 40.0, "dB", "attenuation of a wall: brick 8, plasterboard 3 to 5"),
-        _min_pdr(0.5),
-        _seed(),
+        _min_pdr_parameter(0.5),
+        _seed_parameter(),
     ),
     "testbed": (
         Parameter("min_pdr", 0.1, 0.0, 1.0, "", "links that deliver a smaller share of frames are omitted"),
@@ -99,7 +102,7 @@ def table_of(kind: str) -> tuple[Parameter, ...]:
     if kind in TABLES:
         return TABLES[kind]
     if kind == "from_positions":
-        return (_radius(),)
+        return (_radius_parameter(),)
     generator = generator_of(kind)
     defaults = [Parameter(*pair, None, None, "", "the plug-in's default") for pair in defaults_of(generator)[0].items()]
     return tuple(getattr(generator, "parameters", defaults))

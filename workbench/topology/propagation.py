@@ -134,14 +134,14 @@ def _count_walls(positions_m: np.ndarray, pairs: np.ndarray, walls: npt.ArrayLik
     first, second = pairs.T
     for wall in np.asarray(walls, dtype=float).reshape(-1, 2, 2):
         # Most pairs are on one side of the wall: only the others are compared with its ends.
-        node_sides = _side(wall[0], wall[1], positions_m).astype(np.int8)
+        node_sides = _find_side(wall[0], wall[1], positions_m).astype(np.int8)
         separated_pairs = np.flatnonzero(node_sides[first] * node_sides[second] < 0)
         start_m, end_m = positions_m[first[separated_pairs]], positions_m[second[separated_pairs]]
-        counts[separated_pairs] += _side(start_m, end_m, wall[0]) * _side(start_m, end_m, wall[1]) < 0
+        counts[separated_pairs] += _find_side(start_m, end_m, wall[0]) * _find_side(start_m, end_m, wall[1]) < 0
     return counts
 
 
-def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
+def _find_side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
     """Return for each point on which side of the line from start to end it is: 1 left, -1 right, 0 on the line.
 
     The arguments are points (x, y) in their last axis; their other axes are broadcast.

@@ -50,10 +50,10 @@ def generator_of(kind: Any) -> Any:
     if kind in KINDS:
         return KINDS[kind]
     function = plugins.load("topologies", kind)
-    return None if function is None else _with_recipe(kind, function)
+    return None if function is None else _record_recipe(kind, function)
 
 
-def _with_recipe(kind: str, function: Callable[..., nx.Graph]) -> Callable[..., nx.DiGraph]:
+def _record_recipe(kind: str, function: Callable[..., nx.Graph]) -> Callable[..., nx.DiGraph]:
     """Return a plug-in's generator, wrapped so that its networks are in normal form and record their arguments.
 
     ``kind`` is the generator's name, ``function`` the unwrapped generator.
@@ -110,7 +110,7 @@ def from_dict(form: object) -> nx.DiGraph:
         )
     if "recipe" in form and len(form) > 1 + ("digest" in form):
         raise ScenarioError("The topology has a recipe and also nodes, links or walls; it must have one or the other.")
-    graph = _from_recipe(form["recipe"]) if "recipe" in form else _from_lists(form)
+    graph = _build_from_recipe(form["recipe"]) if "recipe" in form else _build_from_lists(form)
     old_digest = form.get("digest")
     if old_digest is not None and old_digest != graph.graph["digest"]:
         raise ScenarioError(
@@ -179,7 +179,7 @@ def _generate_once(text: str) -> nx.DiGraph:
 
     Results are cached, so the scenarios of a sweep share a network.
     """
-    return nx.freeze(_from_recipe(json.loads(text)))
+    return nx.freeze(_build_from_recipe(json.loads(text)))
 
 
 def _is_repeatable(recipe: Any) -> bool:
@@ -192,10 +192,10 @@ def _is_repeatable(recipe: Any) -> bool:
         return False
 
 
-def _from_recipe(recipe: Any) -> nx.DiGraph:
+def _build_from_recipe(recipe: Any) -> nx.DiGraph:
     kind = recipe.get("kind") if isinstance(recipe, Mapping) else None
     if kind == "from_positions":
-        return _from_positions(recipe)
+        return _build_from_positions(recipe)
     generator = generator_of(kind)
     if generator is None:
         kinds = (*KINDS, *plugins.names("topologies", KINDS), "from_positions")
@@ -204,16 +204,16 @@ def _from_recipe(recipe: Any) -> nx.DiGraph:
             f"The topology's recipe has the kind {kind!r:.60}{suggestion}; it must be one of {', '.join(kinds)}."
         )
     arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
-    return _call(str(kind), generator, arguments)
+    return _call_generator(str(kind), generator, arguments)
 
 
-def _from_positions(recipe: Mapping[str, Any]) -> nx.DiGraph:
+def _build_from_positions(recipe: Mapping[str, Any]) -> nx.DiGraph:
     arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
     arguments["positions"] = dict(_read_positions("the recipe's positions", arguments.get("positions")))
-    return _call("from_positions", from_positions, arguments)
+    return _call_generator("from_positions", from_positions, arguments)
 
 
-def _call(kind: str, generator: Callable[..., nx.DiGraph], arguments: dict[str, Any]) -> nx.DiGraph:
+def _call_generator(kind: str, generator: Callable[..., nx.DiGraph], arguments: dict[str, Any]) -> nx.DiGraph:
     parameters = inspect.signature(generator).parameters
     for name in arguments:
         if name not in parameters:
@@ -228,7 +228,7 @@ def _call(kind: str, generator: Callable[..., nx.DiGraph], arguments: dict[str, 
         raise ScenarioError(f"The topology's recipe {kind} cannot be generated: {error}") from error
 
 
-def _from_lists(form: Mapping[str, Any]) -> nx.DiGraph:
+def _build_from_lists(form: Mapping[str, Any]) -> nx.DiGraph:
     positions = _read_positions("the topology's nodes", form.get("nodes"))
     nodes = [node for node, _ in positions]
     links = _check_links(form.get("links"), set(nodes))

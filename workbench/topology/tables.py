@@ -29,14 +29,14 @@ def read_links(source: object) -> list[tuple[int, int, float]]:
     links: list[tuple[int, int, float]] = []
     location_of_link: dict[tuple[int, int], str] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr"), "links"):
-        transmitter, receiver = _ends_in(row)
+        transmitter, receiver = _read_ends(row)
         if (transmitter, receiver) in location_of_link:
             earlier_location = location_of_link[transmitter, receiver]
             raise DataError(
                 f"{row.location}: link {transmitter} -> {receiver} repeats the link of {earlier_location}; keep one."
             )
         location_of_link[transmitter, receiver] = row.location
-        links.append((transmitter, receiver, _ratio_in(row, row.values[2])))
+        links.append((transmitter, receiver, _read_ratio(row, row.values[2])))
     if not links:
         raise DataError(
             f"{_describe_source(source, 'links')} has no rows; it needs a row transmitter, receiver, pdr for each link."
@@ -51,8 +51,8 @@ def _average_links(source: object) -> list[tuple[int, int, float]]:
     """Return the links of a table with packet counts; the rows of a link are averaged, weighted by ``sent``."""
     weighted_sums: dict[tuple[int, int], tuple[float, float]] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr", "sent"), "links"):
-        link = _ends_in(row)
-        pdr, sent_count = _ratio_in(row, row.values[2]), _float(row.values[3])
+        link = _read_ends(row)
+        pdr, sent_count = _read_ratio(row, row.values[2]), _parse_float(row.values[3])
         if sent_count is None or sent_count <= 0:
             raise DataError(f"{row.location}, column sent: {row.values[3]!r:.60}; it must be a number above 0.")
         weighted_sum, weight = weighted_sums.get(link, (0.0, 0.0))
@@ -62,7 +62,7 @@ def _average_links(source: object) -> list[tuple[int, int, float]]:
     return [(*link, min(1.0, weighted_sum / weight)) for link, (weighted_sum, weight) in weighted_sums.items()]
 
 
-def _ends_in(row: Row) -> tuple[int, int]:
+def _read_ends(row: Row) -> tuple[int, int]:
     """Return (transmitter, receiver), the first two cells of a row. Raises DataError if both are the same node."""
     transmitter, receiver = (node_in(row, *cell) for cell in zip(("transmitter", "receiver"), row.values, strict=False))
     if transmitter == receiver:
@@ -101,7 +101,7 @@ def read_positions(source: object) -> dict[int, tuple[float, float]]:
             raise DataError(f"{row.location}: node {node} has a position already; keep one for each node.")
         if all(_is_blank(value) for value in row.values[1:]):
             continue
-        position_m = coordinates((_float(row.values[1]), _float(row.values[2])))
+        position_m = coordinates((_parse_float(row.values[1]), _parse_float(row.values[2])))
         if position_m is None:
             raise DataError(
                 f"{row.location}: x_m, y_m are {row.values[1:]!r:.60}; they must be two finite numbers, in m."
@@ -121,11 +121,11 @@ def read_rows(source: Any, columns: tuple[str, ...], table_name: str) -> Iterato
     Raises DataError if a column is missing. ``table_name``: the name of the table in messages.
     """
     if isinstance(source, str | os.PathLike):
-        yield from _file_rows(Path(source), columns)
+        yield from _read_file_rows(Path(source), columns)
     elif hasattr(source, "toPandas"):  # a DataFrame of Spark
-        yield from _frame_rows(source.select(*columns).toPandas(), columns, table_name)
+        yield from _read_frame_rows(source.select(*columns).toPandas(), columns, table_name)
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
-        yield from _frame_rows(source, columns, table_name)
+        yield from _read_frame_rows(source, columns, table_name)
     else:
         raise DataError(
             f"The table of {table_name} is of type {type(source).__name__}; give a CSV file or a DataFrame."
@@ -137,7 +137,7 @@ def node_in(row: Row, column: str, value: Any) -> int:
 
     Raises DataError, which names the ``column`` and the row's location, for any other ``value``.
     """
-    node = _float(value)
+    node = _parse_float(value)
     if isinstance(value, bool) or node is None or not node.is_integer() or not 0 <= node <= LARGEST_NODE:
         raise DataError(
             f"{row.location}, column {column}: {value!r:.60}; a node must be a whole number from 0 to {LARGEST_NODE}."
@@ -145,14 +145,14 @@ def node_in(row: Row, column: str, value: Any) -> int:
     return int(node)
 
 
-def _ratio_in(row: Row, value: Any) -> float:
-    pdr = _float(value)
+def _read_ratio(row: Row, value: Any) -> float:
+    pdr = _parse_float(value)
     if pdr is None or not 0 <= pdr <= 1:
         raise DataError(f"{row.location}, column pdr: {value!r:.60}; a delivery ratio must be a number from 0 to 1.")
     return pdr
 
 
-def _float(value: Any) -> float | None:
+def _parse_float(value: Any) -> float | None:
     """Return a value as a finite float, or None; numbers with underscores, which Python accepts, give None."""
     try:
         number = None if isinstance(value, str) and "_" in value else float(value)
@@ -176,7 +176,7 @@ def _describe_source(source: object, name: str) -> str:
     return Path(source).name if isinstance(source, str | os.PathLike) else f"The {name} table"
 
 
-def _file_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
+def _read_file_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
@@ -200,7 +200,7 @@ def _select_cells(cells: list[str], indices: list[int]) -> tuple[str | None, ...
     return tuple(cells[index].strip() if index < len(cells) else None for index in indices)
 
 
-def _frame_rows(frame: Any, columns: tuple[str, ...], table_name: str) -> Iterator[Row]:
+def _read_frame_rows(frame: Any, columns: tuple[str, ...], table_name: str) -> Iterator[Row]:
     names = [str(name) for name in frame.columns]
     for name in columns:
         _find_column(names, name, f"The {table_name} table")

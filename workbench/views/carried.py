@@ -35,7 +35,7 @@ def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
     @wraps(view)
     def with_record(*args: P.args, **kwargs: P.kwargs) -> Drawn:
         shown_drawing = view(*args, **kwargs)
-        record = _record_of(next(iter((*args, *kwargs.values()))))
+        record = _make_record_function(next(iter((*args, *kwargs.values()))))
         for drawing in shown_drawing.drawings if isinstance(shown_drawing, Stepper) else (shown_drawing,):
             drawing.record = record
         return shown_drawing
@@ -61,12 +61,12 @@ def carries_sweep(tables: Any, drawing: AnyDrawing, *drawn: str) -> AnyDrawing:
         return drawing
     first_table, *other_tables = table_list
     if isinstance(drawing, Chart) and not other_tables:
-        _open_runs_of(drawing, first_table)
+        _connect_runs(drawing, first_table)
     other_results = [(table.rows, table.plan) for table in other_tables]
     return attach_record(drawing, first_table.rows, first_table.plan, *drawn, others=other_results)
 
 
-def _open_runs_of(chart: Chart, table: SweepTable) -> None:
+def _connect_runs(chart: Chart, table: SweepTable) -> None:
     """Set up a sweep's chart: a click on a point opens the point's run, and all charts of ``table`` share a selection.
 
     The numbers of the runs in the chart are row numbers of ``table``.
@@ -75,14 +75,14 @@ def _open_runs_of(chart: Chart, table: SweepTable) -> None:
     chart.open_run = lambda number: (table.plan.text_of(table.rows[number].number), table.run(number))
 
 
-def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:
+def _make_record_function(subject: Any) -> Callable[[], Mapping[str, Any]] | None:
     if isinstance(subject, Run):
         return partial(record_of, subject)
-    runs = _runs_by_name(subject) if isinstance(subject, Mapping) else {}
+    runs = _collect_runs(subject) if isinstance(subject, Mapping) else {}
     return partial(record_of_runs, runs) if runs else None
 
 
-def _runs_by_name(subject: Mapping[str, Any]) -> dict[str, Run]:
+def _collect_runs(subject: Mapping[str, Any]) -> dict[str, Run]:
     """Return {name: run} for the runs in a mapping; a value is a run or a list of runs.
 
     The runs of a list get the name of the list and a number, such as "name #1". Values of other types are left out.

@@ -89,16 +89,16 @@ def _tracks_layer(recorded: Recorded) -> Layer:
 def _partition_layer(scenario: Any, duration_us: int) -> Layer:
     nodes = tuple(sorted(scenario.topology.nodes))
     rows, partition_texts = [], []
-    for start_us, stop_us, item in _intervals(scenario, Partition, duration_us):
+    for start_us, stop_us, item in _find_intervals(scenario, Partition, duration_us):
         side = select_nodes(item.at, nodes)
         others = len(nodes) - len(side)
         until = "the end of the run" if stop_us == duration_us else f"{stop_us / 1e6:g} s"
         partition_texts.append(
-            f"with {_count(len(side) - 1, 'other node')}, separated from {_count(others, 'node')} "
+            f"with {_format_count(len(side) - 1, 'other node')}, separated from {_format_count(others, 'node')} "
             f"from {start_us / 1e6:g} s to {until}"
         )
         rows += [(node, start_us, stop_us, len(partition_texts) - 1) for node in side]
-    return Layer("partition", _table(rows, "text"), (SEPARATED,), "disc", section=PARTITION, words=partition_texts)
+    return Layer("partition", _make_table(rows, "text"), (SEPARATED,), "disc", section=PARTITION, words=partition_texts)
 
 
 def _jammer_layer(scenario: Any, duration_us: int) -> Layer:
@@ -162,10 +162,10 @@ def _history_layer(recorded: Recorded) -> Layer:
             table_rows[last_row[node]][2] = time_us
         last_row[node] = len(table_rows)
         table_rows.append([node, time_us, recorded.duration_us, words.setdefault(sentences[node], len(words))])
-    return Layer("nodes", _table(table_rows, "text"), section=HISTORY, words=list(words))
+    return Layer("nodes", _make_table(table_rows, "text"), section=HISTORY, words=list(words))
 
 
-def _intervals(scenario: Any, kind: type[Any], duration_us: int) -> Iterator[tuple[int, int, Any]]:
+def _find_intervals(scenario: Any, kind: type[Any], duration_us: int) -> Iterator[tuple[int, int, Any]]:
     """Yield (begin in µs, end in µs, item) for the workload items of class ``kind`` that begin before the run's end.
 
     ``duration_us``: the end of the run. It is also the end of each item that has no end or a later one.
@@ -178,12 +178,12 @@ def _intervals(scenario: Any, kind: type[Any], duration_us: int) -> Iterator[tup
                 yield start_us, stop_us, item
 
 
-def _table(rows: list[Any], name: str) -> dict[str, np.ndarray]:
+def _make_table(rows: list[Any], name: str) -> dict[str, np.ndarray]:
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     return table(**dict(zip(("node", "from_us", "until_us", name), columns, strict=True)))
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -200,7 +200,7 @@ def timeline_spans(view: RunView) -> list[Span]:
         return []
     spans = [
         Span("partition", start_us, stop_us, -1, palette.SEPARATED)
-        for start_us, stop_us, _ in _intervals(scenario, Partition, duration_us)
+        for start_us, stop_us, _ in _find_intervals(scenario, Partition, duration_us)
     ]
     for item in scenario.workload:
         if isinstance(item, Jam):
@@ -222,6 +222,6 @@ def moments_of_changes(scenario: Any) -> list[tuple[int, str]]:
         (Partition, "a partition begins", "the parts merge"),
         (Jam, "a jammer starts", "a jammer stops"),
     ):
-        for start_us, stop_us, _ in _intervals(scenario, kind, duration_us):
+        for start_us, stop_us, _ in _find_intervals(scenario, kind, duration_us):
             moments += [(start_us, begin), (stop_us, end)]
     return [(time_us, text) for time_us, text in moments if time_us < duration_us]

@@ -51,7 +51,7 @@ def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT)
     xs = percent if x == "percent" else published_us[by_latency] / 1e6
     sinks = subscriptions.node[arrived.subscription][by_latency]
     sources = publications.node[arrived.publication][by_latency]
-    paths = _paths_of(run, rows, arrived.row[by_latency])
+    paths = _find_paths(run, rows, arrived.row[by_latency])
     names = np.unique(sinks).tolist()
     groups = (
         [(f"sink {name}", np.flatnonzero(sinks == name)) for name in names]
@@ -90,7 +90,7 @@ def plot(run: Any, x: str = "percent", width: int = WIDTH, height: int = HEIGHT)
     return chart
 
 
-def _paths_of(run: Any, rows: Columns, delivered: np.ndarray) -> list[list[int]]:
+def _find_paths(run: Any, rows: Columns, delivered: np.ndarray) -> list[list[int]]:
     """Return for each delivery a list with the index of its message in ``see(run).paths.paths``.
 
     The list is empty if a player cannot draw the path of the message.

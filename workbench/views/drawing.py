@@ -315,7 +315,7 @@ class Drawing:
         """Return the same drawing for a dark background."""
         if self.is_dark:
             return self
-        return replace(self, items=[_item_in_dark(item) for item in self.items], is_dark=True)
+        return replace(self, items=[_darken_item(item) for item in self.items], is_dark=True)
 
     def elements(self) -> list[str]:
         """Return the items as SVG elements in drawing order."""
@@ -476,7 +476,7 @@ def _head_triangles(ends: np.ndarray, head: float | np.ndarray, at: float) -> np
     )
 
 
-def _item_in_dark(item: Item) -> Item:
+def _darken_item(item: Item) -> Item:
     colours = {name: getattr(item, name, None) for name in _COLOUR_FIELDS}
     dark_colours: dict[str, Any] = {name: in_dark(colour) for name, colour in colours.items() if colour}
     return replace(item, **dark_colours)

@@ -92,7 +92,7 @@ def _choose_states(energy: Energy, states: Sequence[str] | None) -> list[str]:
     charge or more, it is left out. Raises ParameterError for an unknown state.
     """
     if states is None:
-        return [state for state in COLOURS if state != "idle" or _share(energy, state) < _MOSTLY_IDLE]
+        return [state for state in COLOURS if state != "idle" or _compute_share(energy, state) < _MOSTLY_IDLE]
     for state in states:
         if state not in COLOURS:
             raise ParameterError(
@@ -102,13 +102,15 @@ def _choose_states(energy: Energy, states: Sequence[str] | None) -> list[str]:
     return [state for state in COLOURS if state in states]
 
 
-def _share(energy: Energy, state: str) -> float:
+def _compute_share(energy: Energy, state: str) -> float:
     total_mC = float(energy.charge_mC.to_numpy().sum())
     return float(energy.charge_mC[state].sum()) / total_mC if total_mC else 0.0
 
 
 def _describe_hidden(energy: Energy, drawn_states: list[str]) -> str:
     hidden_texts = [
-        f"{TITLES[state]}, {_share(energy, state):.2%} of the charge" for state in COLOURS if state not in drawn_states
+        f"{TITLES[state]}, {_compute_share(energy, state):.2%} of the charge"
+        for state in COLOURS
+        if state not in drawn_states
     ]
     return f"not drawn: {'; '.join(hidden_texts)}" if hidden_texts else ""

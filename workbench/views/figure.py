@@ -87,7 +87,7 @@ def draw(
     map_drawing = scene.draw()
     strips = strips_drawing(scene, width)
     drawings = [
-        _draw_heading(view.run, time_us, width, _path_sentence(view, time_us, message, scene)),
+        _draw_heading(view.run, time_us, width, _describe_path(view, time_us, message, scene)),
         map_drawing,
         strips,
         legend_drawing(scene.entries(), width),
@@ -113,7 +113,7 @@ def time_us_of(run: Any, time_s: float | None, caller: str) -> int:
     return round((duration_s if time_s is None else time_s) * 1e6)
 
 
-def _path_sentence(view: RunView, time_us: int, message: int | None, scene: LayerScene) -> str:
+def _describe_path(view: RunView, time_us: int, message: int | None, scene: LayerScene) -> str:
     """Return a sentence about the message whose path is drawn in ``scene``, or "" if the scene has no path.
 
     ``message``: index of the message whose path is drawn; None: the path that the player shows at first.
@@ -132,25 +132,25 @@ def _draw_heading(run: Any, time_us: int, width: int, path_sentence: str) -> Dra
     number_texts = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
     heading_lines = [caption.workload(run), caption.conditions(run) + (f" · {number_texts}" if number_texts else "")]
     if time_us < run.scenario.duration_s * 1e6:
-        heading_lines.append(_counts_text(run.trace, time_us))
+        heading_lines.append(_describe_counts(run.trace, time_us))
     heading_lines.append(path_sentence)
     drawing = Drawing(width, 0)
     clock = f"t = {time_us / 1e6:,.3f} s"
     drawing.text(width - MARGIN, 26, clock, size=14, anchor="end")
     title_width = width - 3 * MARGIN - text_width(clock, 14)
     y = 26.0
-    for line in _wrap(caption.title(run), 15, title_width):
+    for line in _wrap_text(caption.title(run), 15, title_width):
         drawing.text(MARGIN, y, line, size=15, bold=True)
         y += 18
     for line in heading_lines:
-        for text_line in _wrap(line, SMALL, width - 2 * MARGIN):
+        for text_line in _wrap_text(line, SMALL, width - 2 * MARGIN):
             drawing.text(MARGIN, y, text_line, size=SMALL, colour=palette.FAINT_TEXT)
             y += 15
     drawing.height = y - 6
     return drawing
 
 
-def _counts_text(trace: Any, time_us: int) -> str:
+def _describe_counts(trace: Any, time_us: int) -> str:
     """Return a text with the number of deliveries and transmissions up to ``time_us``.
 
     Return "" if the trace has no row up to this time.
@@ -165,7 +165,7 @@ def _counts_text(trace: Any, time_us: int) -> str:
     return f"so far: deliveries {event_counts.get('delivered', 0):,} · transmissions {event_counts.get('sent', 0):,}"
 
 
-def _wrap(text: str, size: float, width: float) -> list[str]:
+def _wrap_text(text: str, size: float, width: float) -> list[str]:
     """Return the lines of a text, each at most ``width`` px wide unless it is a single word."""
     lines: list[str] = []
     for word in text.split():

@@ -123,11 +123,11 @@ def _frames_layer(
         "row": columns.in_trace(frame_rows),
         "path": paths_of(columns, frame_rows, paths),
     }
-    notes = _omission_note("frames", len(frame_rows), len(sent.rows))
+    notes = _describe_omission("frames", len(frame_rows), len(sent.rows))
     return Layer("frames", table(**columns_of_layer), looks, words=outcome_texts, notes=notes)
 
 
-def _omission_note(plural: str, drawn_count: int, total: int) -> tuple[str, ...]:
+def _describe_omission(plural: str, drawn_count: int, total: int) -> tuple[str, ...]:
     if drawn_count == total:
         return ()
     return (f"Of {total:,} {plural} {drawn_count:,} are drawn; all of them are counted.",)
@@ -241,7 +241,7 @@ def _losses_layer(
         "until_us": np.minimum(clock.visible_until(start_us, start_us), duration_us),
         "text": reason_codes,
     }
-    notes = _omission_note("losses", len(drawn_rows), len(loss_rows))
+    notes = _describe_omission("losses", len(drawn_rows), len(loss_rows))
     return Layer(
         "losses",
         table(**table_columns, row=columns.in_trace(drawn_rows)),

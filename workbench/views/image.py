@@ -23,11 +23,10 @@ def image_html(svg: str, description: str, width: float, height: float) -> str:
     encoded_svg = base64.b64encode(svg.strip().encode()).decode()
     size_attributes = f'width="{width:g}" height="{height:g}" style="max-width:100%;height:auto"'
     alt = html.escape(" ".join(description.split()))
-    return (
-        f'<img {size_attributes} alt="{alt}" src="data:image/svg+xml;base64,{encoded_svg}"><script>{_script()}</script>'
-    )
+    image = f'<img {size_attributes} alt="{alt}" src="data:image/svg+xml;base64,{encoded_svg}">'
+    return f"{image}<script>{_read_script()}</script>"
 
 
 @cache
-def _script() -> str:
+def _read_script() -> str:
     return Path(__file__).with_name("image.js").read_text(encoding="utf-8")

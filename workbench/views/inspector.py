@@ -108,7 +108,7 @@ def node_state(view: RunView, trace: pa.Table, node: int, time_us: int) -> NodeS
         )
         if len(text_columns) < len(layer.section.columns):
             matrices += [_decoding_matrix(layer, row) for row in layer_rows.tolist()]
-    return NodeState(node, time_us, _role_of(view, node, alive_us), tables, count(trace, node, time_us), matrices)
+    return NodeState(node, time_us, _find_role(view, node, alive_us), tables, count(trace, node, time_us), matrices)
 
 
 def _rows_at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
@@ -116,7 +116,7 @@ def _rows_at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
     return rows[layer.column("node")[rows] == node]
 
 
-def _role_of(view: RunView, node: int, time_us: int) -> str:
+def _find_role(view: RunView, node: int, time_us: int) -> str:
     """Return the role of a node at a time, such as "sink".
 
     The role is the label of the style (`layers.Look`) in which the node is drawn. Of several styles, the one with the

@@ -199,16 +199,16 @@ def _draw_rekeyed_node(drawing: Drawing, look: Look, x: float, y: float) -> None
     drawing.circle(x, y, 7, stroke=look.colour, width=1.4)
 
 
-def _marker_painter(kind: str, radius: float, stroke: str, width: float) -> Draw:
+def _make_marker_painter(kind: str, radius: float, stroke: str, width: float) -> Draw:
     return lambda drawing, look, x, y: drawing.marker(kind, x, y, radius, look.colour, stroke, width)
 
 
 SYMBOLS: dict[str, Draw] = {
     "tree": _draw_tree,
-    "square": _marker_painter("square", 5.5, palette.OUTLINE, 1),
-    "triangle": _marker_painter("triangle", 5.5, palette.OUTLINE, 1),
-    "root": _marker_painter("square", 7, palette.TEXT, 1.4),
-    "diamond": _marker_painter("diamond", 6.5, palette.TEXT, 1.4),
+    "square": _make_marker_painter("square", 5.5, palette.OUTLINE, 1),
+    "triangle": _make_marker_painter("triangle", 5.5, palette.OUTLINE, 1),
+    "root": _make_marker_painter("square", 7, palette.TEXT, 1.4),
+    "diamond": _make_marker_painter("diamond", 6.5, palette.TEXT, 1.4),
     "rekeyed": _draw_rekeyed_node,
     "orphan": lambda drawing, look, x, y: drawing.circle(x, y, 5, fill=palette.BACKGROUND, stroke=look.colour, width=2),
     "down": lambda drawing, look, x, y: drawing.cross(x, y, 5, colour=look.colour, width=2.4),

@@ -263,7 +263,7 @@ class LayerScene(Scene):
         for colour, shade_rows in shades(group.layer, group.look, group.column("weight")[node_rows]):
             yield colour, self._positions_of(node_indices[node_rows[shade_rows]])
 
-    def _avoid_lines(self, ends: np.ndarray) -> None:
+    def _reserve_lines(self, ends: np.ndarray) -> None:
         """Add nine points of each line to ``self.band``, so that the names of nodes do not cover the lines.
 
         ``ends``: x0, y0, x1, y1 of each line in px.
@@ -279,7 +279,7 @@ class LayerScene(Scene):
         line_style: dict[str, Any] = {"width": self._line_width(group.look), "opacity": group.look.alpha, "dash": dash}
         for colour, shade_rows in shades(group.layer, group.look, group.column("weight")[line_rows]):
             self.drawing.segments(ends[shade_rows], colour=colour, **line_style)
-        self._avoid_lines(ends[:MOST_LINES_AVOIDED])
+        self._reserve_lines(ends[:MOST_LINES_AVOIDED])
 
     def _draw_halves(self, group: Group) -> None:
         ends, line_rows = self._line_ends(group)
@@ -301,7 +301,7 @@ class LayerScene(Scene):
                     shifted_ends, look, colour, base_width * (1 + 0.5 * line_weight), 1 + 0.12 * line_weight
                 )
         if group.layer.of_path:
-            self._avoid_lines(line_ends[:MOST_LINES_AVOIDED])
+            self._reserve_lines(line_ends[:MOST_LINES_AVOIDED])
 
     def _draw_arrow_group(self, ends: np.ndarray, look: Look, colour: str, width: float, growth: float) -> None:
         arrow_style: dict[str, Any] = {"colour": colour, "width": width, "opacity": look.alpha}

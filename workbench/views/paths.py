@@ -56,7 +56,9 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
         if drawn_count < len(originated_rows)
         else ()
     )
-    paths = MessagePaths(_message_paths(columns, originated_rows[:drawn_count], carriers), is_newest=False, notes=notes)
+    paths = MessagePaths(
+        _make_message_paths(columns, originated_rows[:drawn_count], carriers), is_newest=False, notes=notes
+    )
     path_table, detail_texts = _path_table(
         columns, step_rows[is_drawn], look_indices[is_drawn], path_indices[is_drawn], recorded.duration_us
     )
@@ -69,7 +71,7 @@ def _find_carriers(columns: Columns) -> np.ndarray:
     return np.bincount(columns.codes["message"][carrier_rows], minlength=len(columns.words["message"])) > 0
 
 
-def _message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarray) -> tuple[MessagePath, ...]:
+def _make_message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarray) -> tuple[MessagePath, ...]:
     names = [columns.words["message"][message_code] for message_code in np.flatnonzero(carriers).tolist()]
     return tuple(
         MessagePath(
@@ -110,7 +112,7 @@ def _collect_path_rows(
     )
     rows_of_steps = np.concatenate(rows_of_kind)
     look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(step_rows) for step_rows in rows_of_kind])
-    publication_indices = _publication_of(columns, originated, rows_of_steps)
+    publication_indices = _find_publications(columns, originated, rows_of_steps)
     is_followed = (publication_indices >= 0) & carriers[columns.codes["message"][rows_of_steps]]
     return rows_of_steps[is_followed], look[is_followed], publication_indices[is_followed]
 
@@ -151,7 +153,7 @@ def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
     return drops[first_drops[first_rows(drop_keys[first_drops])]]
 
 
-def _publication_of(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _find_publications(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return for each row of the trace in ``rows`` the index of its publication, or -1 without a publication.
 
     ``originated``: the rows at which publications were made. The index of a publication is its position in this array.

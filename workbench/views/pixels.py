@@ -62,7 +62,7 @@ def png(drawing: Drawing, scale: float) -> bytes:
     return file.getvalue()
 
 
-def _ink(colour: str, opacity: float) -> tuple[int, ...]:
+def _make_ink(colour: str, opacity: float) -> tuple[int, ...]:
     return rgb(colour) if opacity >= 1 else (*rgb(colour), round(255 * opacity))
 
 
@@ -79,7 +79,9 @@ def _draw_lines(ends: np.ndarray, item: Segment | Segments | Polyline, pens: Pen
     dash = getattr(item, "dash", ())
     if dash:
         ends = np.array([dash_ends for row in ends.tolist() for dash_ends in _split_dashes(row, dash)]).reshape(-1, 4)
-    _draw_outlines(ends * pens.zoom, item.width * pens.zoom, _ink(item.colour, item.opacity), pens.of(item.opacity))
+    _draw_outlines(
+        ends * pens.zoom, item.width * pens.zoom, _make_ink(item.colour, item.opacity), pens.of(item.opacity)
+    )
 
 
 def _draw_outlines(ends: np.ndarray, width: float, ink: tuple[int, ...], pen: Any) -> None:
@@ -121,8 +123,8 @@ def _draw_discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
     zoom = pens.zoom
     # SVG draws half of a stroke's width outside of the shape, Pillow all of it inside.
     outer_radius = (item.radius + (item.width / 2 if item.stroke else 0)) * zoom
-    fill = _ink(item.fill, item.opacity) if item.fill else None
-    outline = _ink(item.stroke, item.opacity) if item.stroke else None
+    fill = _make_ink(item.fill, item.opacity) if item.fill else None
+    outline = _make_ink(item.stroke, item.opacity) if item.stroke else None
     ring_width, pen = max(1, round(item.width * zoom)) if item.stroke else 0, pens.of(item.opacity)
     for x, y in centers:
         bounding_box = (
@@ -150,7 +152,7 @@ def _draw_polyline(item: Polyline, pens: Pens) -> None:
     if len(item.points) > 1 and item.opacity < 1:
         points = [(x * pens.zoom, y * pens.zoom) for x, y in item.points]
         width = max(1, round(item.width * pens.zoom))
-        pens.blending.line(points, fill=_ink(item.colour, item.opacity), width=width, joint="curve")
+        pens.blending.line(points, fill=_make_ink(item.colour, item.opacity), width=width, joint="curve")
         return
     _draw_lines(np.array([(*start, *end) for start, end in pairwise(item.points)]).reshape(-1, 4), item, pens)
 
@@ -167,12 +169,12 @@ def _draw_areas(corners: np.ndarray, item: Polygon | Polygons, pens: Pens) -> No
     corners = corners * pens.zoom
     pen = pens.of(item.opacity)
     if item.fill:
-        ink = _ink(item.fill, item.opacity)
+        ink = _make_ink(item.fill, item.opacity)
         for points in corners.reshape(len(corners), -1).tolist():
             pen.polygon(points, fill=ink)
     if item.stroke:
         edges = np.concatenate([corners, np.roll(corners, -1, axis=1)], axis=2).reshape(-1, 4)
-        _draw_outlines(edges, item.width * pens.zoom, _ink(item.stroke, item.opacity), pen)
+        _draw_outlines(edges, item.width * pens.zoom, _make_ink(item.stroke, item.opacity), pen)
 
 
 def _draw_text(item: Text, pens: Pens) -> None:

@@ -27,7 +27,7 @@ def message_colours(protocol: Any) -> dict[str, str]:
     """Return {name of a message: colour} for a protocol. Entries of a subclass override those of its base classes."""
     colours: dict[str, str] = {}
     for cls in reversed(type(protocol).__mro__):
-        colours.update(getattr(_views_package(cls.__module__), "MESSAGE_COLOURS", {}))
+        colours.update(getattr(_import_views(cls.__module__), "MESSAGE_COLOURS", {}))
         colours.update(vars(cls).get("message_colours", {}))
     return colours
 
@@ -36,7 +36,7 @@ def quiet_messages(protocol: Any) -> frozenset[str]:
     """Return the names of the messages that are drawn faintly."""
     quiet: set[str] = set()
     for cls in type(protocol).__mro__:
-        quiet.update(getattr(_views_package(cls.__module__), "QUIET_MESSAGES", ()))
+        quiet.update(getattr(_import_views(cls.__module__), "QUIET_MESSAGES", ()))
         quiet.update(vars(cls).get("quiet_messages", ()))
     return frozenset(quiet)
 
@@ -50,7 +50,7 @@ def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
     for cls in type(protocol).__mro__:
         if "layers" in vars(cls):
             return cls.layers  # type: ignore[attr-defined]
-        views = _views_package(cls.__module__)
+        views = _import_views(cls.__module__)
         if views is not None and find_spec(f"{views.__name__}.layers") is not None:
             return import_module(f"{views.__name__}.layers").layers
     return lambda recorded: ()
@@ -62,14 +62,14 @@ def node_drawing_of(protocol: Any) -> Callable[[Any, int, float | None], Any] | 
     The function is called as ``function(run, node, time_s)``.
     """
     for cls in type(protocol).__mro__:
-        views = _views_package(cls.__module__)
+        views = _import_views(cls.__module__)
         if views is not None and hasattr(views, "NODE_DRAWING"):
             module, function = views.NODE_DRAWING
             return getattr(import_module(f"{views.__name__}.{module}"), function)
     return None
 
 
-def _views_package(home: str) -> ModuleType | None:
+def _import_views(home: str) -> ModuleType | None:
     """Return the package ``views`` inside the package whose name is ``home``, or None if it does not exist."""
     try:
         spec = find_spec(f"{home}.views")

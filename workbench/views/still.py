@@ -54,7 +54,7 @@ class Scene:
         """Return the positions in px, shape (points, 2), of points given in m, each of shape (points,)."""
         return np.stack([self._corner[0] + self.scale * x_m, self._corner[1] - self.scale * y_m], axis=1)
 
-    def _between(self, a: int, b: int, share: float) -> tuple[float, float]:
+    def _point_between(self, a: int, b: int, share: float) -> tuple[float, float]:
         return self.x[a] + share * (self.x[b] - self.x[a]), self.y[a] + share * (self.y[b] - self.y[a])
 
     def _draw_links(self) -> None:
@@ -101,7 +101,7 @@ class Scene:
         ]
         return [((left, top, left + width, top + SMALL), left, top + 0.82 * SMALL) for left, top in upper_left_corners]
 
-    def _penalty(self, box: Box, taken_boxes: Sequence[Box]) -> float:
+    def _compute_penalty(self, box: Box, taken_boxes: Sequence[Box]) -> float:
         """Return a penalty for writing a node's name in ``box``.
 
         A name is penalized if it leaves the page or covers other names, nodes, lines or walls. ``taken_boxes``: the
@@ -137,7 +137,7 @@ class Scene:
         is_required: if False, the text is omitted where every position would cover an earlier text.
         """
         boxes = self._candidate_boxes(place, text_width(text, SMALL))
-        penalties = [self._penalty(box, taken) for box, _, _ in boxes]
+        penalties = [self._compute_penalty(box, taken) for box, _, _ in boxes]
         best_index = int(np.argmin(penalties))
         if is_required or penalties[best_index] < OVER_A_NAME:
             box, x, y = boxes[best_index]
@@ -164,12 +164,12 @@ def draw_tracks(
             _, x_m, y_m = tracks.piece(number, *part)
             points = scene.to_px(x_m, y_m)
             scene.drawing.segments(np.concatenate([points[:-1], points[1:]], axis=1), dash=dash, **style)
-            dots.append(_spaced(points[1:-1]))
+            dots.append(_thin_points(points[1:-1]))
     if dots:
         scene.drawing.markers("circle", np.concatenate(dots), 1.6, look.colour, None, 0, look.alpha)
 
 
-def _spaced(points: np.ndarray) -> np.ndarray:
+def _thin_points(points: np.ndarray) -> np.ndarray:
     """Return points at least `LEAST_GAP` px apart: each point nearer to the previous returned point is left out."""
     indices: list[int] = []
     for index, point in enumerate(points.tolist()):

@@ -88,11 +88,11 @@ class Attributes(Panel):
         children = (self._rows, self._add, self._text, self._message, self._matches)
         super().__init__(_INITIAL_TEXTS[kind] if value is None else value, children)
         self.add_class("wb-attributes")
-        self._text.observe(self._text_edited, "value")
+        self._text.observe(self._apply_text, "value")
         self.observe(self._show_error, "error")
         self.observe(self._compare_with_others, ("value", "against", "protocol"))
         self.observe(self._reread_text, "match_all")
-        self.observe(self._use_protocol, "protocol")
+        self.observe(self._apply_protocol, "protocol")
         self.against = tuple(against)
         refresh_after_cells(self)
 
@@ -151,11 +151,11 @@ class Attributes(Panel):
 
     def _fill_row_pool(self, count: int) -> None:
         while len(self._row_pool) < count:
-            self._row_pool.append(_Row(lambda: self.allows_constraints, self._row_edited, self._remove_row))
+            self._row_pool.append(_Row(lambda: self.allows_constraints, self._apply_rows, self._remove_row))
 
     # Actions of the user
 
-    def _text_edited(self, change: Any) -> None:
+    def _apply_text(self, change: Any) -> None:
         if self._is_drawing:
             return
         try:
@@ -167,7 +167,7 @@ class Attributes(Panel):
         self._draw_rows(attributes)
         self.offer(change.new.strip())
 
-    def _row_edited(self) -> None:
+    def _apply_rows(self) -> None:
         if self._is_drawing:
             return
         attributes = [row.attribute() for row in self.rows]
@@ -195,19 +195,19 @@ class Attributes(Panel):
             last_attribute = visible_rows[-1].attribute() if visible_rows else None
             row.show(last_attribute or parse(_INITIAL_TEXTS[self.kind] or "TEMP EQ_ANY")[0])
             self._rows.children = (*visible_rows, row)
-        self._row_edited()
+        self._apply_rows()
 
     def _remove_row(self, row: _Row) -> None:
         remaining_rows = tuple(other for other in self.rows if other is not row)
         self._row_pool.remove(row)
         self._row_pool.append(row)
         self._rows.children = remaining_rows
-        self._row_edited()
+        self._apply_rows()
 
     def _reread_text(self, _: Any) -> None:
-        self._text_edited(traitlets.Bunch(new=self._text.value))
+        self._apply_text(traitlets.Bunch(new=self._text.value))
 
-    def _use_protocol(self, change: Any) -> None:
+    def _apply_protocol(self, change: Any) -> None:
         """Redraw a publication if the new protocol changes whether publications may have constraints.
 
         The menus then offer other operators, or an error appears. ``change``: an object with the protocols as ``old``
@@ -300,9 +300,9 @@ class _Row(widgets.HBox):
         self.remove = button("✕", "remove this attribute", lambda: on_remove(self))
         super().__init__((self.key, self.operator, self.number, self._unit, self.remove, self._message))
         self.add_class("wb-field")
-        self.key.observe(self._key_selected, "value")
+        self.key.observe(self._apply_key, "value")
         for control in (self.operator, self.number):
-            control.observe(self._control_edited, "value")
+            control.observe(self._apply_control, "value")
 
     def list_keys(self, names: tuple[str, ...]) -> None:
         """Offer these attribute keys in the menu; the selected key remains selected."""
@@ -344,9 +344,9 @@ class _Row(widgets.HBox):
         )
         is_app = key.number == APP
         self.number.options = tuple(APPLICATION_TYPES) if is_app else ()
-        self._unit.value = f"<span class='wb-unit'>{html.escape(_range_of(key))}</span>"
+        self._unit.value = f"<span class='wb-unit'>{html.escape(_describe_range(key))}</span>"
 
-    def _key_selected(self, _: Any) -> None:
+    def _apply_key(self, _: Any) -> None:
         if not self._is_setting:
             self._is_setting = True
             # An INTERVAL with another operator would constrain the readings.
@@ -354,7 +354,7 @@ class _Row(widgets.HBox):
             self._is_setting = False
             self._on_edit()
 
-    def _control_edited(self, _: Any) -> None:
+    def _apply_control(self, _: Any) -> None:
         if not self._is_setting:
             self._on_edit()
 
@@ -384,7 +384,7 @@ class _Row(widgets.HBox):
         self._message.value = error_html(sentence)
 
 
-def _range_of(key: Any) -> str:
+def _describe_range(key: Any) -> str:
     """Return a text about the values of an attribute key: unit and range, such as "°C, -327.68 to 327.67"."""
     if key.type == BLOB:
         return "text, or 0x and hex digits"

@@ -44,11 +44,11 @@ class Cards(widgets.HTML):
         before: metrics of the previous run, a pandas Series {name: value}; None without a previous run.
         second: run of another protocol, with which ``run`` is compared; None without a comparison.
         """
-        cards = "".join(_card_html(name, run, before, second) for name in _shown_metrics(run.metrics))
+        cards = "".join(_card_html(name, run, before, second) for name in _select_metrics(run.metrics))
         self.value = f"<div class='wb-cards' role='list' aria-label='Metrics' tabindex='0'>{cards}</div>"
 
 
-def _shown_metrics(metrics: Any) -> list[str]:
+def _select_metrics(metrics: Any) -> list[str]:
     other_names = [
         name
         for name in metrics.index

@@ -208,7 +208,7 @@ class Lines(widgets.VBox):
         button_row = widgets.HBox(self._buttons, layout={"flex_flow": "row wrap"})
         super().__init__((self._empty, self._list, self._hidden_note, button_row))
         self._is_setting = False
-        self._list.observe(self._line_selected, "index")
+        self._list.observe(self._apply_selection, "index")
         self.observe(self._draw_selection, "selected")
 
     def show(self, lines: list[str], selected: int) -> None:
@@ -226,7 +226,7 @@ class Lines(widgets.VBox):
         self.selected = min(selected, len(lines) - 1)
         self._draw_selection()
 
-    def _line_selected(self, change: Any) -> None:
+    def _apply_selection(self, change: Any) -> None:
         if not self._is_setting:
             self.selected = -1 if change.new is None else change.new
 
@@ -249,8 +249,8 @@ class ListPanel(Panel):
     picked    the nodes that are selected on the map
     selected  index of the selected item, or -1
 
-    A subclass has ``items``, ``_button_actions()`` (the buttons of the list), ``_move_to_picked()`` (which moves the
-    selected item to the nodes in ``picked``) and ``_draw_form()``.
+    A subclass has ``items``, ``_button_actions()`` (the buttons of the list), ``_move_to_picked_nodes()`` (which moves
+    the selected item to the nodes in ``picked``) and ``_draw_form()``.
     """
 
     picked = traitlets.Any(())
@@ -263,7 +263,9 @@ class ListPanel(Panel):
         """
         self._lines = Lines(label, self._button_actions(), empty)
         self._move_button = button(
-            "Move to selected nodes", f"move the {noun} to the nodes that are selected on the map", self._move_to_picked
+            "Move to selected nodes",
+            f"move the {noun} to the nodes that are selected on the map",
+            self._move_to_picked_nodes,
         )
 
     def _watch_list(self) -> None:
@@ -280,7 +282,7 @@ class ListPanel(Panel):
     def _button_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         raise NotImplementedError
 
-    def _move_to_picked(self) -> None:
+    def _move_to_picked_nodes(self) -> None:
         raise NotImplementedError
 
     def _draw_form(self, _: Any = None) -> None:

@@ -106,13 +106,13 @@ class Field(widgets.HBox):
             self._vary = button(
                 f"vary {self.parameter.name}",
                 "vary it in a sweep; the other parameters stay as they are",
-                self._count_press,
+                self._count_vary_press,
             )
             self._vary.add_class("wb-below")
             self.children = (*self.children, self._vary)  # type: ignore[has-type]
         self._vary.layout.display = None if change.new else "none"
 
-    def _count_press(self) -> None:
+    def _count_vary_press(self) -> None:
         self.vary_count += 1
 
 
@@ -211,18 +211,18 @@ _Control = tuple[tuple[widgets.Widget, ...], Callable[[Any], Any], Callable[[Any
 def _make_control(parameter: Parameter) -> _Control:
     default = parameter.default
     if isinstance(default, bool):
-        return _single_control(widgets.Checkbox(indent=False, layout=_WIDE))
+        return _make_single_control(widgets.Checkbox(indent=False, layout=_WIDE))
     if isinstance(parameter.minimum, tuple):
         choices = [(_choice_label(choice), choice) for choice in parameter.minimum]
-        return _single_control(widgets.Dropdown(options=choices, value=default, layout=_WIDE))
+        return _make_single_control(widgets.Dropdown(options=choices, value=default, layout=_WIDE))
     if isinstance(default, (int, float)):
-        return _number_control(parameter)
+        return _make_number_control(parameter)
     if isinstance(default, tuple):
-        return _tuple_control()
-    return _single_control(widgets.Text(continuous_update=False, layout=_WIDE))
+        return _make_tuple_control()
+    return _make_single_control(widgets.Text(continuous_update=False, layout=_WIDE))
 
 
-def _single_control(control: Any) -> _Control:
+def _make_single_control(control: Any) -> _Control:
     def write(value: Any) -> None:
         control.value = value
 
@@ -233,13 +233,13 @@ def _choice_label(choice: Any) -> str:
     return str(choice) if not isinstance(choice, bool) else ("yes" if choice else "no")
 
 
-def _number_control(parameter: Parameter) -> _Control:
+def _make_number_control(parameter: Parameter) -> _Control:
     """Return (widgets, read, write) for a number: a slider over its usual range, and a text box for its whole range.
 
     ``read(widget)`` returns the value after the user changed this widget; ``write(value)`` shows a value.
     """
     is_whole = isinstance(parameter.default, int)
-    slider, to_slider, from_slider = _slider(parameter, is_whole)
+    slider, to_slider, from_slider = _make_slider(parameter, is_whole)
     text_box = widgets.Text(continuous_update=False, layout=_WIDE)
     last_written: dict[str, Any] = {}
 
@@ -267,7 +267,7 @@ def _parse_number(text: str, whole: bool) -> int | float:
         raise ParameterError(f"{text!r:.40} is not {kind}") from None
 
 
-def _slider(parameter: Parameter, whole: bool) -> tuple[Any, Callable[[Any], float], Callable[[float], Any]]:
+def _make_slider(parameter: Parameter, whole: bool) -> tuple[Any, Callable[[Any], float], Callable[[float], Any]]:
     """Return (slider, function from a value to the slider's position, function from a position to a value).
 
     If the range spans many powers of ten, positions are logarithms of values. ``whole``: whether the values are whole
@@ -308,7 +308,7 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
     )
 
 
-def _tuple_control() -> _Control:
+def _make_tuple_control() -> _Control:
     """Return (widgets, read, write) for a tuple: a text box with values separated by commas, such as TEMP, HUMIDITY.
 
     ``read(widget)`` returns the value after the user changed the text box; ``write(value)`` shows a value.

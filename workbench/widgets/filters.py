@@ -126,7 +126,7 @@ class Filters(ListPanel):
         self.error = ""
         if not has_filters:
             return
-        self._list_kinds()
+        self._offer_kinds()
         filters = self.filters
         with quiet(self):
             index = min(self.selected, len(filters) - 1)
@@ -138,7 +138,7 @@ class Filters(ListPanel):
     def refresh(self) -> None:
         """Update the menu with kinds of filters that were registered since the last call."""
         if setting_of(self.value):
-            self._list_kinds()
+            self._offer_kinds()
 
     def show_results(self, run: Any) -> None:
         """Show how many messages the filters replaced and dropped in a run.
@@ -163,7 +163,7 @@ class Filters(ListPanel):
         name = name or self._kind.value
         if not setting_of(self.value) or name is None:
             return
-        kind = self._kinds()[name]
+        kind = self._find_kinds()[name]
         if kind.missing_settings:
             self.error = f"{name} has no default for its parameter {kind.missing_settings[0]}; {_HOW_TO_COMPLETE}"
             return
@@ -177,15 +177,15 @@ class Filters(ListPanel):
 
     def _button_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
-            ("Remove", "remove the filter", self._remove),
-            ("↑", "let the filter see messages earlier", lambda: self._move(-1)),
-            ("↓", "let the filter see messages later", lambda: self._move(1)),
+            ("Remove", "remove the filter", self._remove_filter),
+            ("↑", "let the filter see messages earlier", lambda: self._move_filter(-1)),
+            ("↓", "let the filter see messages later", lambda: self._move_filter(1)),
         )
 
-    def _remove(self) -> None:
+    def _remove_filter(self) -> None:
         self.error = self._offer_filters(without(self.filters, self.selected), None)
 
-    def _move(self, step: int) -> None:
+    def _move_filter(self, step: int) -> None:
         """Swap the selected filter with the previous filter in the list (``step`` is -1) or the next one (1).
 
         Messages pass filters in the order of their keys, so the two filters exchange keys. Nothing changes if the two
@@ -206,7 +206,7 @@ class Filters(ListPanel):
             moved_filter,
         )
 
-    def _move_to_picked(self) -> None:
+    def _move_to_picked_nodes(self) -> None:
         if self.picked and self.selected >= 0:
             self.error = self._apply_changes({"at": list(self.picked)})
 
@@ -254,18 +254,18 @@ class Filters(ListPanel):
     def _catalogue_module(self) -> Any:
         return importlib.import_module(self.value.catalogue)
 
-    def _kinds(self) -> dict[str, Any]:
+    def _find_kinds(self) -> dict[str, Any]:
         return {kind.name: kind for kind in self._catalogue_module().kinds()}
 
-    def _list_kinds(self) -> None:
-        names, selected_kind = tuple(self._kinds()), self._kind.value
+    def _offer_kinds(self) -> None:
+        names, selected_kind = tuple(self._find_kinds()), self._kind.value
         if self._kind.options != names:
             self._kind.options = names
             self._kind.value = selected_kind if selected_kind in names else names[0]
         self._show_summary()
 
     def _show_summary(self, _: Any = None) -> None:
-        kind = self._kinds().get(self._kind.value) if setting_of(self.value) else None
+        kind = self._find_kinds().get(self._kind.value) if setting_of(self.value) else None
         self._summary.value = "" if kind is None else f"<span class='wb-unit'>{html.escape(kind.summary)}</span>"
 
     def _draw_form(self, _: Any = None) -> None:
@@ -275,7 +275,7 @@ class Filters(ListPanel):
             return
         self._form.layout.display = None
         item = filters[self.selected]
-        self._form.show(item, self._kinds().get(item.name), tuple(self.nodes))
+        self._form.show(item, self._find_kinds().get(item.name), tuple(self.nodes))
 
     def _show_error(self, change: Any) -> None:
         self._message.value = error_html(change.new)

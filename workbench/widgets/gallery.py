@@ -76,7 +76,7 @@ class Gallery(widgets.VBox):
         if is_open:
             self.stored.options = self._labs.names()
             self.name.value = self._labs.current()
-            self._deferred.submit(self._draw)
+            self._deferred.submit(self._draw_pictures)
         else:
             self._deferred.cancel()
 
@@ -95,17 +95,17 @@ class Gallery(widgets.VBox):
         self.name = widgets.Text(placeholder="name", layout={"width": "10em"})
         self.name.tooltip = "Name of the lab"
         save_button = widgets.Button(description="Save under this name", layout={"width": "auto"})
-        save_button.on_click(lambda _: self._act_on_labs(self._labs.save, self.name.value))
+        save_button.on_click(lambda _: self._run_lab_action(self._labs.save, self.name.value))
         self.stored = widgets.Dropdown(options=self._labs.names(), layout={"width": "12em"})
         self.stored.tooltip = "Labs that are stored in this folder"
         open_button = widgets.Button(description="Open this lab", layout={"width": "auto"})
-        open_button.on_click(lambda _: self._act_on_labs(self._labs.open, self.stored.value))
+        open_button.on_click(lambda _: self._run_lab_action(self._labs.open, self.stored.value))
         return widgets.HBox(
             (new_button, self.upload, self.stored, open_button, self.name, save_button),
             layout={"flex_flow": "row wrap"},
         )
 
-    def _act_on_labs(self, action: Callable[[str], Any], name: str) -> None:
+    def _run_lab_action(self, action: Callable[[str], Any], name: str) -> None:
         try:
             self.message.value = f"<p>{html.escape(action(name) or '')}</p>"
         except (WorkbenchError, OSError) as error:
@@ -141,7 +141,7 @@ class Gallery(widgets.VBox):
         button.on_click(lambda _: self._open_model(name))
         return widgets.VBox((self._pictures[name], button, words(question_html(model)))).add_class("wb-model")
 
-    def _draw(self, check: Callable[[], None]) -> None:
+    def _draw_pictures(self, check: Callable[[], None]) -> None:
         for name, picture in self._pictures.items():
             if name not in _drawn:
                 _drawn[name] = _draw_model(gallery.model(name), check)

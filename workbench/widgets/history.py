@@ -77,7 +77,7 @@ class History(traitlets.HasTraits):
     def restart(self, state: State) -> None:
         """Replace the present state and forget all others, so that this change cannot be undone."""
         self._past_states, self._undone_states = [], []
-        self._go_to(state)
+        self._set_state(state)
 
     @property
     def scenario(self) -> Scenario:
@@ -122,15 +122,15 @@ class History(traitlets.HasTraits):
         """Replace the present state by the previous one, if one exists."""
         if self._past_states:
             self._undone_states.append(self.state)
-            self._go_to(self._past_states.pop())
+            self._set_state(self._past_states.pop())
 
     def redo(self) -> None:
         """Restore the state that the last `undo` replaced; do nothing without undo, or if a change followed it."""
         if self._undone_states:
             self._past_states.append(self.state)
-            self._go_to(self._undone_states.pop())
+            self._set_state(self._undone_states.pop())
 
-    def _go_to(self, state: State) -> None:
+    def _set_state(self, state: State) -> None:
         self._last_change = None, 0.0
         self.error = ""
         self.state = state

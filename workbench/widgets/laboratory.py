@@ -256,9 +256,9 @@ class Lab(widgets.VBox):
             player.close()
             player.wire.payload = b""
         close_all(self)
-        self._release()
+        self._release_memory()
 
-    def _release(self) -> None:
+    def _release_memory(self) -> None:
         """Release the memory of a closed lab: all panels and runs, but not the scenario, which is stored as text.
 
         A notebook keeps the outputs of its cells, so the panels and runs would otherwise stay in memory.
@@ -353,11 +353,11 @@ class Lab(widgets.VBox):
 
     def _connect_panels(self) -> None:
         history = self._history
-        history.observe(lambda _: self._state_changed(), "state")
+        history.observe(lambda _: self._apply_new_state(), "state")
         history.observe(lambda _: self._show_error(), "error")
         self._undo.on_click(lambda _: self.undo())
         self._redo.on_click(lambda _: self.redo())
-        self._beside.observe(self._choose_beside, "value")
+        self._beside.observe(self._choose_compared_protocol, "value")
         self._drawer.observe(self._toggle_forms, "value")
         self._gallery_button.observe(lambda change: self._gallery.toggle(change.new), "value")
         for panel, field in (
@@ -374,7 +374,7 @@ class Lab(widgets.VBox):
         self._network.observe(self._apply_overlay_edit, "overlay_edit")
         self._network.observe(lambda change: self._share_selected_nodes(tuple(change.new)), "picked")
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
-        self._panel.observe(self._show_live, "live")
+        self._panel.observe(self._show_live_run, "live")
         self._panel.observe(lambda _: self._players.complete(), "failed")
         self._is_displayed = False  # whether a page has shown a player
         self._resend_s = list(_RESEND_S)
@@ -391,7 +391,7 @@ class Lab(widgets.VBox):
             # An invalid input stays in its field, and the error is shown again.
             self._show_error()
 
-    def _state_changed(self) -> None:
+    def _apply_new_state(self) -> None:
         self._question.value = ""
         for panel in (self._why_not, self._selected_node, self._filters, self._players):
             panel.cancel()
@@ -445,7 +445,7 @@ class Lab(widgets.VBox):
             self._history.error, is_error=True
         ) if self._history.error else self._panel.show_message("")
 
-    def _choose_beside(self, change: Any) -> None:
+    def _choose_compared_protocol(self, change: Any) -> None:
         if self._is_showing:
             return
         current_protocol = self._history.state.beside
@@ -469,9 +469,9 @@ class Lab(widgets.VBox):
         """
         press = change.new
         if press:
-            self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), self._present_s())
+            self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), self._find_shown_time_s())
 
-    def _present_s(self) -> float | None:
+    def _find_shown_time_s(self) -> float | None:
         """Return the time in s that the player shows, rounded to 10 ms, or None before the first run."""
         time_s = self._players.selection.get("time_s")
         return None if time_s is None else round(time_s, 2)
@@ -481,7 +481,7 @@ class Lab(widgets.VBox):
         edit = change.new
         place_m = (edit["x_m"], edit["y_m"]) if "x_m" in edit else (0.0, 0.0)
         if edit["do"] == "add":
-            self._workload.add_waypoint(edit["nodes"], place_m, self._present_s())
+            self._workload.add_waypoint(edit["nodes"], place_m, self._find_shown_time_s())
         elif edit["do"] == "move":
             self._workload.move_point(edit["item"], edit["point"], place_m)
         else:
@@ -525,7 +525,7 @@ class Lab(widgets.VBox):
             self._differences.show_none()
         self._saved_output.update(runs)
 
-    def _show_live(self, change: Any) -> None:
+    def _show_live_run(self, change: Any) -> None:
         if change.new is not None:
             run, now_s = change.new
             self._players.show((run,), now_s=now_s)

@@ -38,13 +38,13 @@ class PageLink(LoadedOnce):
     ) -> None:
         super().__init__()
         self._open_scenario, self._open_file, self._show_error = open_scenario, open_file, show_error
-        self.on_msg(self._take)
+        self.on_msg(self._process_message)
 
     def offer(self, scenario: Scenario) -> None:
         """Show a link to a scenario, at the displayed moment. Raises DataError if the link would be too long."""
         self.send({"link": to_fragment(scenario)})
 
-    def _take(self, _: Any, message: dict[str, Any], buffers: Sequence[Any]) -> None:
+    def _process_message(self, _: Any, message: dict[str, Any], buffers: Sequence[Any]) -> None:
         if "dropped" in message and buffers:
             self._open_file(str(message["dropped"]), bytes(buffers[0]))
         elif "opened" in message:

@@ -70,7 +70,7 @@ class RunPanel(widgets.HBox):
         self.kind.tooltip = "Kind of the motes; the player's inspector shows it for each node"
         self.run_button.on_click(lambda _: self.play())
         self.stop_button.on_click(lambda _: self.stop())
-        self.where.observe(lambda _: self._show_where(), "value")
+        self.where.observe(lambda _: self._show_location_fields(), "value")
         self.kind.observe(lambda _: self._show_kind(), "value")
         controls = self.run_button, self.stop_button, self.where, self.kind, self.bar, self.message
         super().__init__((*controls, *style_sheets()))
@@ -124,7 +124,7 @@ class RunPanel(widgets.HBox):
         """Show a sentence beside the buttons."""
         self.message.value = status_html(sentence, is_error)
 
-    def _show_where(self) -> None:
+    def _show_location_fields(self) -> None:
         self.kind.layout.display = "" if self.where.value == VIRTUAL else "none"
         if self.where.value == BOARDS:
             ports = motes.listing()
@@ -223,7 +223,7 @@ class RunPanel(widgets.HBox):
 
     def _play_on_motes(self, state: State) -> None:
         try:
-            self._follow_live_run(self._motes_to_use(len(state.scenario.topology)).play(state.scenario))
+            self._follow_live_run(self._choose_motes(len(state.scenario.topology)).play(state.scenario))
         except (WorkbenchError, OSError) as error:
             self._show_end()
             self.show_message(str(error), is_error=True)
@@ -233,7 +233,7 @@ class RunPanel(widgets.HBox):
         finally:
             self._motes, self._is_on_motes, self.live = None, False, None
 
-    def _motes_to_use(self, nodes: int) -> Any:
+    def _choose_motes(self, nodes: int) -> Any:
         if self.where.value == VIRTUAL and self.kind.value == MIXED:
             return motes.virtual(kind=list(islice(cycle(self._available_kinds()), nodes)))
         if self.where.value == VIRTUAL:

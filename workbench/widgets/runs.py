@@ -94,13 +94,13 @@ class Runs:
         except _Superseded:
             return
         except WorkbenchError as error:
-            self._report(self._failed, state, str(error))
+            self._report_result(self._failed, state, str(error))
         except Exception as error:  # for example in a user's filter
-            self._report(self._failed, state, f"the run ended with {type(error).__name__}: {error}")
+            self._report_result(self._failed, state, f"the run ended with {type(error).__name__}: {error}")
         else:
-            self._report(self._done, state, runs)
+            self._report_result(self._done, state, runs)
 
-    def _report(self, callback: Callable[[State, Any], None], state: State, result: Any) -> None:
+    def _report_result(self, callback: Callable[[State, Any], None], state: State, result: Any) -> None:
         """Call ``callback(state, result)``, where ``callback`` is the function ``done`` or ``failed`` given to `Runs`.
 
         If ``done`` raises an error, call ``failed`` with an error message. ``state``: the lab state that was run.
@@ -111,7 +111,7 @@ class Runs:
             traceback.print_exc()
             if callback is not self._failed:
                 message = f"the run is complete but cannot be shown: {type(error).__name__}: {error}"
-                self._report(self._failed, state, message)
+                self._report_result(self._failed, state, message)
 
     def _run_all(self, state: State) -> tuple[Run, ...]:
         """Run the scenarios of a lab's state one after the other, and return their runs.

@@ -60,7 +60,7 @@ class Store:
             stored_values = json.loads(self.path.read_text(encoding="utf-8"))
             if opened_with is not None and stored_values["opened_with"] != opened_with.hash:
                 return None
-            state, self.opened_with = _state_of(stored_values), str(stored_values["opened_with"])
+            state, self.opened_with = _parse_state(stored_values), str(stored_values["opened_with"])
             return state
         except FileNotFoundError:
             return None
@@ -125,7 +125,7 @@ class Store:
             raise
 
 
-def _state_of(values: Any) -> State:
+def _parse_state(values: Any) -> State:
     if values["format"] != FORMAT or values["version"] != 1:
         stored_format = f"{values['format']!r:.40}, version {values['version']!r:.40}"
         raise ScenarioError(

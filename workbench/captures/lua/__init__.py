@@ -53,18 +53,18 @@ def all_protocols() -> list[Any]:
     """
     classes = [getattr(import_module(f"workbench.{home}"), name) for name, home in PROTOCOLS.items()]
     classes += plugins.load_all("protocols", PROTOCOLS).values()
-    classes += [cls for cls in _subclasses(Protocol) if cls not in classes]
+    classes += [cls for cls in _list_subclasses(Protocol) if cls not in classes]
     forms: dict[str, Any] = {}
-    for form in (form for cls in classes for form in _forms(cls)):
+    for form in (form for cls in classes for form in _list_variants(cls)):
         forms.setdefault(form_of(form), form)
     return list(forms.values())
 
 
-def _subclasses(cls: Any) -> list[Any]:
-    return [each for child in cls.__subclasses__() for each in (child, *_subclasses(child))]
+def _list_subclasses(cls: Any) -> list[Any]:
+    return [each for child in cls.__subclasses__() for each in (child, *_list_subclasses(child))]
 
 
-def _forms(cls: Any) -> list[Any]:
+def _list_variants(cls: Any) -> list[Any]:
     forms = [cls]
     for parameter in cls.parameters:
         choices = parameter.minimum if isinstance(parameter.minimum, tuple) else ()
@@ -95,7 +95,7 @@ def generate(protocols: Iterable[Any]) -> str:
                 "from the name; rename one of the classes"
             )
         if cls.dissector:
-            registrations.append(_registration(translation, protocol, cls))
+            registrations.append(_translate_registration(translation, protocol, cls))
     constants = [
         f"local {name} = {translation.reference(getattr(dissection, name))}" for name in ("NOT_READ", "REFUSED")
     ]
@@ -104,7 +104,7 @@ def generate(protocols: Iterable[Any]) -> str:
     return "\n".join([_HEAD + runtime, translation.text, *constants, wireshark, *registrations, ""])
 
 
-def _function(translation: Translation, module: ModuleType) -> str:
+def _translate_dissector(translation: Translation, module: ModuleType) -> str:
     """Return the Lua function that dissects frames as a Python dissector module does."""
     if not hasattr(module, "MESSAGES"):
         return translation.reference(module.dissect, "dissect")
@@ -112,12 +112,12 @@ def _function(translation: Translation, module: ModuleType) -> str:
     return f"function(...) return {reader}({translation.reference(module.MESSAGES, 'MESSAGES')}, ...) end"
 
 
-def _registration(translation: Translation, protocol: Any, cls: Any) -> str:
+def _translate_registration(translation: Translation, protocol: Any, cls: Any) -> str:
     """Return the Lua call that registers a protocol, its PAN id and its field names with the dissector."""
     module = import_module(cls.dissector)
     is_constrained = isinstance(protocol, Protocol) and protocol.allows_constrained_data
     try:
-        function = _function(translation, module)
+        function = _translate_dissector(translation, module)
     except UntranslatableError as error:
         raise ParameterError(f"{cls.__name__}: its dissector cannot be translated to Lua because of {error}") from None
     title = form_of(protocol)

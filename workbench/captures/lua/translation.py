@@ -92,7 +92,7 @@ class Translation:
         ``hint``: the name of the value in the Python code, from which its name in Lua is made. Raises
         UntranslatableError if the value cannot be translated.
         """
-        literal = _literal(value)
+        literal = _format_literal(value)
         if literal is not None:
             return literal
         name = getattr(value, "__name__", "")
@@ -117,7 +117,7 @@ class Translation:
                 return list(inspect.signature(function).parameters.values())[1:]
         raise UntranslatableError(f"keyword arguments of the method {method}, which no translated class has")
 
-    def _name(self, value: Any, hint: str) -> str:
+    def _assign_name(self, value: Any, hint: str) -> str:
         module = getattr(value, "__module__", "").removeprefix("workbench.").removeprefix("protocols.")
         wanted = re.sub(r"\W", "_", f"{module}_{getattr(value, '__qualname__', hint)}".strip("_"))
         name, number = wanted, 1
@@ -132,12 +132,12 @@ class Translation:
         if isinstance(value, ModuleType):
             raise UntranslatableError(f"the module {value.__name__} as a value")
         if isinstance(value, FunctionType):
-            name = self._name(value, hint)
-            self._pieces.append(self._function(getattr(value, "substitute", value), f"M.{name}"))
+            name = self._assign_name(value, hint)
+            self._pieces.append(self._translate_function(getattr(value, "substitute", value), f"M.{name}"))
         elif isinstance(value, type):
             self._define_class(value, hint)
         elif isinstance(value, (tuple, list, set, frozenset)):
-            name = self._name(value, hint)
+            name = self._assign_name(value, hint)
             kind = "list" if isinstance(value, (tuple, list)) else "set"
             fields = getattr(type(value), "_fields", None)
             elements = sorted(value) if kind == "set" else value
@@ -145,48 +145,53 @@ class Translation:
             maker = self.reference(type(value)) + f"({items})" if fields else f"py.{kind}_of({len(value)}, {{{items}}})"
             self._pieces.append(f"M.{name} = {maker}")
         elif isinstance(value, Mapping):
-            name = self._name(value, hint)
+            name = self._assign_name(value, hint)
             # A dictionary of objects is a cache: its contents depend on what this process has done.
-            items_ = [(key, item) for key, item in value.items() if not _is_object(item)]
+            items_ = [(key, item) for key, item in value.items() if not _is_workbench_object(item)]
             pairs = ", ".join(f"{{{self.reference(key)}, {self.reference(item, hint)}}}" for key, item in items_)
             self._pieces.append(f"M.{name} = py.dict_of({{{pairs}}})")
         else:
             raise UntranslatableError(f"{hint}, of the type {type(value).__name__}")
 
     def _define_class(self, cls: type, hint: str) -> None:
-        name = self._name(cls, hint)
+        name = self._assign_name(cls, hint)
         fields = getattr(cls, "_fields", None)
         if fields is not None:
             defaults = [
-                f"[{_text(key)}] = {self.reference(item)}" for key, item in getattr(cls, "_field_defaults", {}).items()
+                f"[{_quote_text(key)}] = {self.reference(item)}"
+                for key, item in getattr(cls, "_field_defaults", {}).items()
             ]
-            names = ", ".join(map(_text, fields))
+            names = ", ".join(map(_quote_text, fields))
             self._pieces.append(
-                f"M.{name} = py.named_tuple({_text(cls.__name__)}, {{{names}}}, {{{', '.join(defaults)}}})"
+                f"M.{name} = py.named_tuple({_quote_text(cls.__name__)}, {{{names}}}, {{{', '.join(defaults)}}})"
             )
             return
         if not cls.__module__.startswith("workbench"):
             raise UntranslatableError(f"the class {cls.__qualname__} of the module {cls.__module__}")
         bases = [self.reference(base, base.__name__) for base in cls.__bases__]
         self._classes.append(cls)
-        self._pieces.append(f"M.{name} = py.class({_text(cls.__name__)}, {{{', '.join(bases)}}})")
+        self._pieces.append(f"M.{name} = py.class({_quote_text(cls.__name__)}, {{{', '.join(bases)}}})")
         for key, member in vars(cls).items():
-            place = f"M.{name}.{_attribute(key)}" if _attribute(key)[0] != "[" else f"M.{name}{_attribute(key)}"
+            place = (
+                f"M.{name}.{_escape_attribute(key)}"
+                if _escape_attribute(key)[0] != "["
+                else f"M.{name}{_escape_attribute(key)}"
+            )
             if isinstance(member, property) and member.fget is not None:
-                self._pieces.append(self._function(member.fget, f"M.{name}.__getters.{key}"))
+                self._pieces.append(self._translate_function(member.fget, f"M.{name}.__getters.{key}"))
             elif isinstance(member, (staticmethod, classmethod)):
-                self._pieces.append(self._function(member.__func__, place))
+                self._pieces.append(self._translate_function(member.__func__, place))
                 if isinstance(member, classmethod):
                     self._pieces.append(f"{place} = py.class_method(M.{name}, {place})")
             elif inspect.isfunction(member):
-                self._pieces.append(self._function(member, place))
+                self._pieces.append(self._translate_function(member, place))
             elif not key.startswith("__"):
                 try:
                     self._pieces.append(f"{place} = {self.reference(member, key)}")
                 except UntranslatableError:
                     continue
 
-    def _function(self, function: Any, place: str) -> str:
+    def _translate_function(self, function: Any, place: str) -> str:
         is_context = hasattr(function, "__wrapped__")
         plain: Any = inspect.unwrap(function)
         qualified = f"{plain.__module__}.{plain.__qualname__}"
@@ -199,43 +204,43 @@ class Translation:
                 raise UntranslatableError("a lambda outside of a function")
         except (UntranslatableError, OSError, SyntaxError, TypeError) as error:
             self.problems[qualified] = str(error)
-            code = f"function() error({_text(f'{qualified} is not translated: {error}')}, 0) end"
+            code = f"function() error({_quote_text(f'{qualified} is not translated: {error}')}, 0) end"
         return f"{place} = {code}"
 
 
-def _is_object(value: Any) -> bool:
+def _is_workbench_object(value: Any) -> bool:
     """Return whether a value is an instance of a class of the workbench that is not a named tuple."""
     return type(value).__module__.startswith("workbench") and not isinstance(value, (tuple, type))
 
 
-def _literal(value: Any) -> str | None:
+def _format_literal(value: Any) -> str | None:
     """Return the Lua literal of a number, text, bytes, boolean or None; None for any other value."""
     if value is None:
         return "None"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return str(int(value)) if abs(value) < 1 << 53 else f"py.int({_text(str(int(value)))})"
+        return str(int(value)) if abs(value) < 1 << 53 else f"py.int({_quote_text(str(int(value)))})"
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, str):
-        return _text(value)
+        return _quote_text(value)
     if isinstance(value, bytes):
-        return f"py.b({_text(value)})"
+        return f"py.b({_quote_text(value)})"
     return None
 
 
-def _text(value: str | bytes) -> str:
+def _quote_text(value: str | bytes) -> str:
     """Return a text or bytes as a Lua string literal, in ASCII."""
     data = value.encode() if isinstance(value, str) else value
     return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03d}" for b in data) + '"'
 
 
-def _attribute(name: str) -> str:
-    return f"[{_text(name)}]" if name in KEYWORDS else name
+def _escape_attribute(name: str) -> str:
+    return f"[{_quote_text(name)}]" if name in KEYWORDS else name
 
 
-def _local(name: str) -> str:
+def _escape_local(name: str) -> str:
     return f"{name}_" if name in KEYWORDS or name in ("py", "M", "None") else name
 
 
@@ -280,12 +285,14 @@ class _FunctionTranslator:
         ``is_context``: whether the function is a context manager, the only kind of function that may contain ``yield``.
         """
         self.is_context = is_context
-        parameters = self._parameters(tree.args)
+        parameters = self._translate_parameters(tree.args)
         locals_ = set(_assigned_names(tree)) - {name for name, _ in parameters}
         self.scopes.append({name for name, _ in parameters} | locals_)
-        names = sorted(map(_local, locals_))
+        names = sorted(map(_escape_local, locals_))
         lines = [
-            f"if {_local(name)} == nil then {_local(name)} = {default} end" for name, default in parameters if default
+            f"if {_escape_local(name)} == nil then {_escape_local(name)} = {default} end"
+            for name, default in parameters
+            if default
         ]
         variables = [f"local {', '.join(names)}"] if names else []
         body = variables + self.block(tree.body)
@@ -293,12 +300,14 @@ class _FunctionTranslator:
             body = ["local body_result", *body, "return body_result"]
             body = ["return function(body)", *body, "end"]
         self.scopes.pop()
-        rest = [f"local {_local(tree.args.vararg.arg)} = py.list(...)"] if tree.args.vararg else []
-        arguments = [_local(name) for name, _ in parameters if not tree.args.vararg or name != tree.args.vararg.arg]
+        rest = [f"local {_escape_local(tree.args.vararg.arg)} = py.list(...)"] if tree.args.vararg else []
+        arguments = [
+            _escape_local(name) for name, _ in parameters if not tree.args.vararg or name != tree.args.vararg.arg
+        ]
         arguments += ["..."] if tree.args.vararg else []
         return "\n".join([f"function({', '.join(arguments)})", *rest, *lines, *body, "end"])
 
-    def _parameters(self, arguments: ast.arguments) -> list[tuple[str, str]]:
+    def _translate_parameters(self, arguments: ast.arguments) -> list[tuple[str, str]]:
         """Return [(name, Lua expression of the default or "")] of a function's parameters."""
         positional = [*arguments.posonlyargs, *arguments.args]
         defaults = [""] * (len(positional) - len(arguments.defaults)) + [self.value(d) for d in arguments.defaults]
@@ -349,7 +358,7 @@ class _FunctionTranslator:
 
     def _do_Assign(self, node: ast.Assign) -> list[str]:
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            return [f"{_local(node.targets[0].id)} = {self.value(node.value)}"]
+            return [f"{_escape_local(node.targets[0].id)} = {self.value(node.value)}"]
         self.count += 1
         temporary = f"value_{self.count}"
         lines = [f"local {temporary} = {self.value(node.value)}"]
@@ -362,7 +371,7 @@ class _FunctionTranslator:
 
     def _do_AugAssign(self, node: ast.AugAssign) -> list[str]:
         read = ast.parse(ast.unparse(node.target), mode="eval").body
-        return self.store(node.target, self._operation(node.op, self.value(read), self.value(node.value)))
+        return self.store(node.target, self._translate_operation(node.op, self.value(read), self.value(node.value)))
 
     def store(self, target: ast.expr, value: str) -> list[str]:
         """Return the lines of Lua code that assign ``value``, a Lua expression, to ``target``, a Python expression.
@@ -370,9 +379,9 @@ class _FunctionTranslator:
         If ``target`` is a tuple, ``value`` must be a variable, because the code evaluates it once for each element.
         """
         if isinstance(target, ast.Name):
-            return [f"{_local(target.id)} = {value}"]
+            return [f"{_escape_local(target.id)} = {value}"]
         if isinstance(target, ast.Attribute):
-            name = _attribute(target.attr)
+            name = _escape_attribute(target.attr)
             return [f"{self.value(target.value)}{'' if name[0] == '[' else '.'}{name} = {value}"]
         if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice):
             return [f"py.set_item({self.value(target.value)}, {self.value(target.slice)}, {value})"]
@@ -398,7 +407,7 @@ class _FunctionTranslator:
     def _do_While(self, node: ast.While) -> list[str]:
         if node.orelse:
             raise UntranslatableError("the else branch of a loop")
-        return [f"while {self.condition(node.test)} do", *self._loop_body(node.body), "end"]
+        return [f"while {self.condition(node.test)} do", *self._translate_loop_body(node.body), "end"]
 
     def _do_For(self, node: ast.For) -> list[str]:
         if node.orelse:
@@ -406,21 +415,21 @@ class _FunctionTranslator:
         self.count += 1
         item = f"item_{self.count}"
         lines = [f"for _, {item} in py.each({self.value(node.iter)}) do", *self.store(node.target, item)]
-        return [*lines, *self._loop_body(node.body), "end"]
+        return [*lines, *self._translate_loop_body(node.body), "end"]
 
-    def _loop_body(self, body: list[ast.stmt]) -> list[str]:
+    def _translate_loop_body(self, body: list[ast.stmt]) -> list[str]:
         depth, self.depth_of_loop = getattr(self, "depth_of_loop", 0), self.depth
         lines = ["do", *self.block(body), "end", "::continue::"]
         self.depth_of_loop = depth
         return lines
 
     def _do_Break(self, node: ast.Break) -> list[str]:
-        return [self._jump("break")]
+        return [self._translate_jump("break")]
 
     def _do_Continue(self, node: ast.Continue) -> list[str]:
-        return [self._jump("goto continue")]
+        return [self._translate_jump("goto continue")]
 
-    def _jump(self, statement: str) -> str:
+    def _translate_jump(self, statement: str) -> str:
         if self.depth != self.depth_of_loop:
             raise UntranslatableError("a jump out of a with or try statement")
         return f"do {statement} end" if statement != "break" else "do break end"
@@ -432,20 +441,20 @@ class _FunctionTranslator:
         depth, self.depth, context = self.depth, 0, self.is_context
         code = self.function(node)
         self.depth, self.is_context = depth, context
-        return [f"{_local(node.name)} = {code}"]
+        return [f"{_escape_local(node.name)} = {code}"]
 
     def _do_ImportFrom(self, node: ast.ImportFrom) -> list[str]:
         module = __import__(node.module or "", None, None, [alias.name for alias in node.names])
         self.imported.update({alias.asname or alias.name: getattr(module, alias.name) for alias in node.names})
         return []
 
-    def _closure(self, argument: str, lines: list[str], statements: list[ast.stmt]) -> list[str]:
+    def _translate_closure(self, argument: str, lines: list[str], statements: list[ast.stmt]) -> list[str]:
         self.depth += 1
         code = [f"function({argument})", *lines, *self.block(statements), "end"]
         self.depth -= 1
         return code
 
-    def _pass_on(self, call: list[str]) -> list[str]:
+    def _return_from_closure(self, call: list[str]) -> list[str]:
         """Return Lua code that calls a closure and, if a ``return`` statement ended the closure, returns its value.
 
         ``call``: the lines of the call. The result is a list of lines.
@@ -461,27 +470,27 @@ class _FunctionTranslator:
         (item,) = node.items
         store = self.store(item.optional_vars, "entered") if item.optional_vars else []
         context = self.value(item.context_expr)
-        first, *rest = self._closure("entered", store, node.body)
+        first, *rest = self._translate_closure("entered", store, node.body)
         rest[-1] += ")"
-        return self._pass_on([f"({context})({first}", *rest])
+        return self._return_from_closure([f"({context})({first}", *rest])
 
     def _do_Try(self, node: ast.Try) -> list[str]:
-        first, *lines = self._closure("", [], node.body)
+        first, *lines = self._translate_closure("", [], node.body)
         lines[-1] += ", {"
         for handler in node.handlers:
             kind = self.value(handler.type) if handler.type else "py.Exception"
-            store = [f"{_local(handler.name)} = caught"] if handler.name else []
-            code = self._closure("caught", store, handler.body)
+            store = [f"{_escape_local(handler.name)} = caught"] if handler.name else []
+            code = self._translate_closure("caught", store, handler.body)
             lines += [f"{{{kind}, {code[0]}", *code[1:-1], "end},"]
         lines.append("}")
         for part in (node.orelse, node.finalbody):
             if part:
-                code = self._closure("", [], part)
+                code = self._translate_closure("", [], part)
                 lines += [f", {code[0]}", *code[1:]]
             else:
                 lines.append(", nil")
         lines.append(")")
-        return self._pass_on([f"py.try({first}", *lines])
+        return self._return_from_closure([f"py.try({first}", *lines])
 
     # Conditions
 
@@ -513,7 +522,7 @@ class _FunctionTranslator:
         return code
 
     def _of_Constant(self, node: ast.Constant) -> str:
-        literal = _literal(node.value)
+        literal = _format_literal(node.value)
         if literal is None:
             raise UntranslatableError(f"the constant {node.value!r}")
         return literal
@@ -521,7 +530,7 @@ class _FunctionTranslator:
     def _is_variable(self, name: str) -> bool:
         return name not in self.imported and any(name in scope for scope in self.scopes)
 
-    def _static(self, node: ast.expr) -> Any:
+    def _resolve_static(self, node: ast.expr) -> Any:
         """Return the Python object to which an expression refers: a global name, or an attribute of a module.
 
         Raises LookupError for all other expressions, and UntranslatableError for an unknown name.
@@ -532,21 +541,21 @@ class _FunctionTranslator:
                     return names[node.id]
             raise UntranslatableError(f"the unknown name {node.id}")
         if isinstance(node, ast.Attribute):
-            owner = self._static(node.value)
+            owner = self._resolve_static(node.value)
             if isinstance(owner, ModuleType):
                 return getattr(owner, node.attr)
         raise LookupError
 
     def _of_Name(self, node: ast.Name) -> str:
         if self._is_variable(node.id):
-            return _local(node.id)
-        return self.translation.reference(self._static(node), node.id)
+            return _escape_local(node.id)
+        return self.translation.reference(self._resolve_static(node), node.id)
 
     def _of_Attribute(self, node: ast.Attribute) -> str:
         try:
-            return self.translation.reference(self._static(node), node.attr)
+            return self.translation.reference(self._resolve_static(node), node.attr)
         except LookupError:
-            name = _attribute(node.attr)
+            name = _escape_attribute(node.attr)
             return f"{self.value(node.value)}{'' if name[0] == '[' else '.'}{name}"
 
     def _of_Tuple(self, node: ast.Tuple | ast.List | ast.Set) -> str:
@@ -597,9 +606,9 @@ class _FunctionTranslator:
         if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
             arguments = self.value(node.right)
             return f"py.percent({self.value(node.left)}, {arguments})"
-        return self._operation(node.op, self.value(node.left), self.value(node.right))
+        return self._translate_operation(node.op, self.value(node.left), self.value(node.right))
 
-    def _operation(self, operator: ast.operator, left: str, right: str) -> str:
+    def _translate_operation(self, operator: ast.operator, left: str, right: str) -> str:
         if type(operator) not in _OPERATORS:
             raise UntranslatableError(f"the operator {type(operator).__name__}")
         return f"py.{_OPERATORS[type(operator)]}({left}, {right})"
@@ -636,26 +645,29 @@ class _FunctionTranslator:
         return f"py.item({value}, {self.value(node.slice)})"
 
     def _of_Lambda(self, node: ast.Lambda) -> str:
-        parameters = self._parameters(node.args)
+        parameters = self._translate_parameters(node.args)
         self.scopes.append({name for name, _ in parameters})
-        code = f"function({', '.join(_local(name) for name, _ in parameters)}) return {self.value(node.body)} end"
+        code = (
+            f"function({', '.join(_escape_local(name) for name, _ in parameters)}) return {self.value(node.body)} end"
+        )
         self.scopes.pop()
         return f"({code})"
 
     def _of_ListComp(self, node: ast.ListComp | ast.GeneratorExp) -> str:
-        return self._comprehension(node, "py.list()", lambda: f"py.append(out, {self.value(node.elt)})")
+        return self._translate_comprehension(node, "py.list()", lambda: f"py.append(out, {self.value(node.elt)})")
 
     _of_GeneratorExp = _of_ListComp
 
     def _of_SetComp(self, node: ast.SetComp) -> str:
-        return f"py.set({self._comprehension(node, 'py.list()', lambda: f'py.append(out, {self.value(node.elt)})')})"
+        items = self._translate_comprehension(node, "py.list()", lambda: f"py.append(out, {self.value(node.elt)})")
+        return f"py.set({items})"
 
     def _of_DictComp(self, node: ast.DictComp) -> str:
-        return self._comprehension(
+        return self._translate_comprehension(
             node, "py.dict_of({})", lambda: f"py.set_item(out, {self.value(node.key)}, {self.value(node.value)})"
         )
 
-    def _comprehension(self, node: Any, empty: str, add: Any) -> str:
+    def _translate_comprehension(self, node: Any, empty: str, add: Any) -> str:
         opened, closed, names = [f"(function() local out = {empty}"], [], set[str]()
         first_iter = True
         for generator in node.generators:
@@ -667,7 +679,9 @@ class _FunctionTranslator:
                 self.scopes.append(names)
                 first_iter = False
             names |= targets
-            opened.append(f"for _, {item} in py.each({iterable}) do local {', '.join(sorted(map(_local, targets)))}")
+            opened.append(
+                f"for _, {item} in py.each({iterable}) do local {', '.join(sorted(map(_escape_local, targets)))}"
+            )
             opened += self.store(generator.target, item)
             closed.append("end")
             for test in generator.ifs:
@@ -682,24 +696,24 @@ class _FunctionTranslator:
     def _of_Call(self, node: ast.Call) -> str:
         static = None
         with suppress(LookupError):
-            static = self._static(node.func)
+            static = self._resolve_static(node.func)
         if static is not None:
-            return self._static_call(static, node)
+            return self._translate_static_call(static, node)
         if isinstance(node.func, ast.Attribute):
             owner, method = node.func.value, node.func.attr
             if isinstance(owner, ast.Name) and owner.id == "int" and method == "from_bytes":
                 return f"py.int_from_bytes({', '.join(map(self.value, node.args))})"
-            arguments = self._arguments(node, self._method_parameters(method) if node.keywords else [])
+            arguments = self._translate_arguments(node, self._method_parameters(method) if node.keywords else [])
             if method == "_replace":
-                changes = [f"[{_text(k.arg or '')}] = {self.value(k.value)}" for k in node.keywords]
+                changes = [f"[{_quote_text(k.arg or '')}] = {self.value(k.value)}" for k in node.keywords]
                 return f"py.replace({self.value(owner)}, {{{', '.join(changes)}}})"
-            return f"py.call({', '.join([self.value(owner), _text(method), *arguments])})"
-        return f"{self.value(node.func)}({', '.join(self._arguments(node, []))})"
+            return f"py.call({', '.join([self.value(owner), _quote_text(method), *arguments])})"
+        return f"{self.value(node.func)}({', '.join(self._translate_arguments(node, []))})"
 
     def _method_parameters(self, method: str) -> list[inspect.Parameter]:
         return [] if method == "_replace" else self.translation.parameters_of(method)
 
-    def _static_call(self, function: Any, node: ast.Call) -> str:
+    def _translate_static_call(self, function: Any, node: ast.Call) -> str:
         reference = self.translation.reference(function, getattr(function, "__name__", "function"))
         if function is isinstance:
             kinds = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
@@ -711,9 +725,9 @@ class _FunctionTranslator:
             parameters = list(inspect.signature(function).parameters.values()) if node.keywords else []
         except ValueError:
             raise UntranslatableError(f"keyword arguments of {function!r}") from None
-        return f"{reference}({', '.join(self._arguments(node, parameters))})"
+        return f"{reference}({', '.join(self._translate_arguments(node, parameters))})"
 
-    def _arguments(self, node: ast.Call, parameters: list[inspect.Parameter]) -> list[str]:
+    def _translate_arguments(self, node: ast.Call, parameters: list[inspect.Parameter]) -> list[str]:
         arguments = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):

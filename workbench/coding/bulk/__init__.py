@@ -58,7 +58,7 @@ def galois_class(field: Field) -> Any:
     return galois.GF(field.order, irreducible_poly=polynomial)
 
 
-def _lanes(field: Field) -> np.ndarray:
+def _make_lanes(field: Field) -> np.ndarray:
     """Return ``lanes``, the four 64-bit words that describe a field GF(2^k) to the functions of `kernels`.
 
     They are: a mask of all bits except the highest bit of each symbol; a mask of the lowest bit of each symbol; the
@@ -80,7 +80,7 @@ class _Binary:
 
     def __init__(self, field: Field) -> None:
         self.field = field
-        self.lanes = _lanes(field)
+        self.lanes = _make_lanes(field)
 
     def width(self, symbols: int) -> int:
         return -(-symbols * self.field.degree // 64)
@@ -159,7 +159,7 @@ class _Prime:
 _arithmetics: dict[int, _Binary | _Prime] = {}
 
 
-def _arithmetic(field: Field) -> _Binary | _Prime:
+def _get_arithmetic(field: Field) -> _Binary | _Prime:
     if field.order not in _arithmetics:
         _arithmetics[field.order] = _Binary(field) if field.characteristic == 2 else _Prime(field)
     return _arithmetics[field.order]
@@ -169,7 +169,7 @@ class Rows:
     """Rows of equal length, stored for repeated linear combinations: a faster `workbench.coding.rlnc.Rows`."""
 
     def __init__(self, field: Field, rows: Sequence[bytes]) -> None:
-        self.arithmetic = _arithmetic(field)
+        self.arithmetic = _get_arithmetic(field)
         self.size_B = len(rows[0])
         width = self.arithmetic.width(self.size_B * 8 // field.symbol_bits)
         self.rows = np.zeros((len(rows), width), self.arithmetic.element)
@@ -198,7 +198,7 @@ class Elimination:
     """
 
     def __init__(self, field: Field, generation_size: int, information_B: int) -> None:
-        self.arithmetic = arithmetic = _arithmetic(field)
+        self.arithmetic = arithmetic = _get_arithmetic(field)
         self.field = field
         self.generation_size = generation_size
         self.rank = 0
@@ -233,7 +233,7 @@ class Elimination:
 
         ``vectors``: the encoding vectors, the rows of a matrix of symbols.
         """
-        packed_rows = self.arithmetic.pack(_symbols(self.field, vectors))
+        packed_rows = self.arithmetic.pack(_to_symbols(self.field, vectors))
         return self.arithmetic.are_innovative(packed_rows, self.matrix, self.has_row)
 
     def vector(self, pivot: int) -> bytes:
@@ -242,7 +242,7 @@ class Elimination:
 
     def informations(self, pivots: Sequence[int]) -> list[bytes]:
         """Return the information vectors (the data) of the matrix rows whose first nonzero columns are ``pivots``."""
-        return self._informations(self.matrix[list(pivots)])
+        return self._combine_informations(self.matrix[list(pivots)])
 
     def combine(self, pivots: Sequence[int], coefficients: Sequence[int]) -> tuple[bytes, bytes]:
         """Return (packed encoding vector, information vector) of a linear combination of rows.
@@ -251,9 +251,9 @@ class Elimination:
         """
         matrix_rows = self.matrix[list(pivots)]
         sum_row = self.arithmetic.combine(matrix_rows, np.array([coefficients], np.uint16))
-        return self.arithmetic.unload(sum_row[0, : self._width], self._vector_B), self._informations(sum_row)[0]
+        return self.arithmetic.unload(sum_row[0, : self._width], self._vector_B), self._combine_informations(sum_row)[0]
 
-    def _informations(self, rows: np.ndarray) -> list[bytes]:
+    def _combine_informations(self, rows: np.ndarray) -> list[bytes]:
         """Return the information vector of each row in ``rows``, an array of rows like those of ``matrix``.
 
         The second half of a row has a coefficient for each stored information vector. The result is the sum of these
@@ -266,7 +266,7 @@ class Elimination:
 
 def ranks(field: Field, matrices: Any) -> np.ndarray:
     """Return the rank of each matrix in ``matrices``, an array of symbols with the axes (matrix, row, column)."""
-    symbols = _symbols(field, matrices)
+    symbols = _to_symbols(field, matrices)
     matrix_ranks = np.zeros(len(symbols), np.int64)
     for index, rows in enumerate(symbols):
         matrix = Elimination(field, symbols.shape[2], 0)
@@ -276,7 +276,7 @@ def ranks(field: Field, matrices: Any) -> np.ndarray:
     return matrix_ranks
 
 
-def _symbols(field: Field, values: Any) -> np.ndarray:
+def _to_symbols(field: Field, values: Any) -> np.ndarray:
     """Return ``values`` as an array of symbols. Raises DecodeError if a value is not a symbol of the field."""
     values = np.asarray(values)
     if values.size:

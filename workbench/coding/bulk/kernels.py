@@ -55,7 +55,7 @@ def _add_selected(total: np.ndarray, rows: np.ndarray, selected: np.ndarray, cou
 
 
 @njit(cache=True)
-def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) -> None:
+def _select_rows(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) -> None:
     """Find, for each linear combination k and each ``bit``, the rows whose coefficients have this bit set.
 
     The indices of these rows are stored in selected[k, bit], and their number in counts[k, bit]. coefficients[k, j] is
@@ -129,7 +129,7 @@ def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, 
     else:
         selected = np.empty((coefficients.shape[0], degree, rows.shape[0]), np.uint32)
         selected_counts = np.empty((coefficients.shape[0], degree), np.int64)
-        _select(selected, selected_counts, coefficients)
+        _select_rows(selected, selected_counts, coefficients)
         group_sums = rows
     for block_start in range(0, word_count, BLOCK_WORDS):
         block_words = min(BLOCK_WORDS, word_count - block_start)
@@ -146,7 +146,7 @@ def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, 
 
 
 @njit(cache=True)
-def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
+def _get_symbol(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
     bit_position = index * degree
     return np.int64(row[bit_position >> 6] >> np.uint64(bit_position & 63)) & ((1 << degree) - 1)
 
@@ -166,18 +166,18 @@ def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, la
     selected_counts = np.empty((1, degree), np.int64)
     for k in range(rows.shape[0]):
         for pivot in range(has_row.size):
-            coefficients[0, pivot] = _get(rows[k], pivot, degree) * has_row[pivot]
-        _select(selected, selected_counts, coefficients)
+            coefficients[0, pivot] = _get_symbol(rows[k], pivot, degree) * has_row[pivot]
+        _select_rows(selected, selected_counts, coefficients)
         subtracted_row[:] = 0
         for bit in range(degree - 1, -1, -1):
             if bit < degree - 1:
                 _multiply_by_x(subtracted_row, lanes)
             _add_selected(subtracted_row, matrix, selected[0, bit], selected_counts[0, bit], 0)
-        _add(rows[k], subtracted_row)
+        _add_row(rows[k], subtracted_row)
 
 
 @njit(cache=True)
-def _add(total: np.ndarray, row: np.ndarray) -> None:
+def _add_row(total: np.ndarray, row: np.ndarray) -> None:
     for i in range(total.size):
         total[i] ^= row[i]
 
@@ -196,7 +196,7 @@ def _multiply_binary(a: Integer, b: Integer, degree: Integer, polynomial: Intege
 
 
 @njit(cache=True)
-def _inverse_binary(a: Integer, degree: Integer, polynomial: Integer) -> Integer:
+def _invert_binary(a: Integer, degree: Integer, polynomial: Integer) -> Integer:
     inverse: Integer = 1  # a to the power of 2^k - 2, which is 2 + 4 + ... + 2^(k-1)
     for _ in range(degree - 1):
         a = _multiply_binary(a, a, degree, polynomial)
@@ -231,13 +231,13 @@ def insert_binary(
     pivot = -1
     coefficient: Integer = 0
     for column in range(generation_size):
-        coefficient = _get(new_row, column, degree)
+        coefficient = _get_symbol(new_row, column, degree)
         if coefficient:
             pivot = column
             break
     if pivot < 0:
         return pivot
-    inverse = _inverse_binary(coefficient, degree, np.int64(lanes[2] & np.uint64((1 << degree) - 1)))
+    inverse = _invert_binary(coefficient, degree, np.int64(lanes[2] & np.uint64((1 << degree) - 1)))
     multiples = np.empty((degree, new_row.size), np.uint64)
     group_sums = np.zeros(((degree + GROUP - 1) // GROUP * SUMS, new_row.size), np.uint64)
     _make_multiples(group_sums, multiples, new_row, lanes)
@@ -246,7 +246,7 @@ def insert_binary(
     _make_multiples(group_sums, multiples, new_row, lanes)
     for other_pivot in range(generation_size):
         if has_row[other_pivot]:
-            _add_multiple(matrix[other_pivot], _get(matrix[other_pivot], pivot, degree), group_sums)
+            _add_multiple(matrix[other_pivot], _get_symbol(matrix[other_pivot], pivot, degree), group_sums)
     matrix[pivot] = new_row
     has_row[pivot] = True
     return pivot
@@ -270,7 +270,7 @@ def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, la
 def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
     """Add ``factor`` times a row to ``total``; ``sums`` are those that `_make_multiples` has stored for this row."""
     for first_sum in range(0, sums.shape[0], SUMS):
-        _add(total, sums[first_sum + (factor & (SUMS - 1))])
+        _add_row(total, sums[first_sum + (factor & (SUMS - 1))])
         factor >>= GROUP
 
 
@@ -307,7 +307,7 @@ def pack_binary(rows: np.ndarray, symbols: np.ndarray, degree: Integer) -> None:
 def unpack_binary(symbols: np.ndarray, rows: np.ndarray, degree: Integer) -> None:
     for k in range(symbols.shape[0]):
         for index in range(symbols.shape[1]):
-            symbols[k, index] = _get(rows[k], index, degree)
+            symbols[k, index] = _get_symbol(rows[k], index, degree)
 
 
 # Prime fields: one symbol per element

@@ -44,7 +44,7 @@ def probe(url: str) -> PortAnswer:
             return PortAnswer(PROGRAM, str(error).removeprefix(url).strip())
     else:
         line.post(messages.GOODBYE)
-        line._hang_up()
+        line._close_line()
         radio = "with" if greeting.has_radio else "without"
         return PortAnswer(
             PROGRAM,

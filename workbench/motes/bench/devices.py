@@ -54,11 +54,15 @@ class Device(NamedTuple):
         if self.vid is None or self.pid is None:
             return self.product or "no USB device"
         vendor = _PRODUCTS.get((self.vid, self.pid)) or VENDORS.get(self.vid, "USB device")
-        number = f"serial number {self.serial_number}" if self.serial_number else f"no serial number, {self._socket}"
+        number = (
+            f"serial number {self.serial_number}"
+            if self.serial_number
+            else f"no serial number, {self._usb_socket_text}"
+        )
         return f"{vendor} {self.vid:04X}:{self.pid:04X}, {number}"
 
     @property
-    def _socket(self) -> str:
+    def _usb_socket_text(self) -> str:
         return f"USB socket {self.location}" if self.location else "USB socket unknown"
 
 
@@ -97,7 +101,7 @@ def make_device(row: Any) -> Device:
     serial_number = row.serial_number or None
     if serial_number is not None and "&" in serial_number:
         serial_number = None  # Windows' own number of a device without one, which changes with the socket.
-    return Device(row.device, row.vid, row.pid, serial_number, _socket_of(row.location), row.description)
+    return Device(row.device, row.vid, row.pid, serial_number, _parse_usb_socket(row.location), row.description)
 
 
 def select_distinct(devices: Iterable[Device]) -> list[Device]:
@@ -113,7 +117,7 @@ def select_distinct(devices: Iterable[Device]) -> list[Device]:
     return list(first.values())
 
 
-def _socket_of(location: str | None) -> str | None:
+def _parse_usb_socket(location: str | None) -> str | None:
     """Return the USB socket of a location, without the interface after the colon: "1-1.2" for "1-1.2:1.0"."""
     return location.partition(":")[0] if location else None
 
@@ -144,7 +148,7 @@ def match_boards(
         candidates = [device for device in devices if device.identity == usb_identity]
         if not candidates:
             for entry in group:
-                match.problems[entry["node"]] = f"node {entry['node']}: {_describe(entry)} is not connected"
+                match.problems[entry["node"]] = f"node {entry['node']}: {_describe_entry(entry)} is not connected"
         elif usb_identity[2] is not None and len(group) == len(candidates) == 1:
             match.devices[group[0]["node"]] = candidates[0]
         else:
@@ -195,6 +199,6 @@ def _match_by_chip_or_socket(
             )
 
 
-def _describe(entry: Mapping[str, Any]) -> str:
+def _describe_entry(entry: Mapping[str, Any]) -> str:
     usb = entry["usb"]
     return str(Device("", usb.get("vid"), usb.get("pid"), usb.get("serial_number"), usb.get("location"), "its board"))

@@ -165,7 +165,7 @@ def _write_image(url: str, firmware: Firmware, progress: Progress | None, connec
     from esptool.util import FatalError
 
     chip, address = chip_of(firmware)
-    _logger().report_progress = _in_bytes(progress, len(firmware.data))
+    _install_logger().report_progress = _convert_progress(progress, len(firmware.data))
     loader: Any = None
     is_connected = False
     try:
@@ -211,7 +211,7 @@ def _is_connected(url: str) -> bool:
     return "://" in url or not url.startswith("/") or Path(url).exists()
 
 
-def _in_bytes(progress: Progress | None, total_B: int) -> Progress:
+def _convert_progress(progress: Progress | None, total_B: int) -> Progress:
     """Return a function that converts esptool's progress, in compressed bytes, and passes it to ``progress``.
 
     ``progress`` gets the bytes of the image written so far, and ``total_B``.
@@ -225,7 +225,7 @@ def _in_bytes(progress: Progress | None, total_B: int) -> Progress:
 
 
 @lru_cache(maxsize=1)
-def _logger() -> Any:
+def _install_logger() -> Any:
     """Install a logger in esptool that prints nothing and forwards esptool's progress; return the logger.
 
     esptool accepts one logger per process. So each use sets the logger's attribute ``report_progress`` to a new

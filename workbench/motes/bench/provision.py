@@ -190,7 +190,7 @@ def copy_files(
     for path in plan.delete:
         prompt.remove(path)
     if interpreter is not None:
-        _check_room(prompt, plan, stored)
+        _check_free_space(prompt, plan, stored)
     total_B = sum(len(data) for _, data in plan.write)
     written_B = 0
     for path, data in sorted(plan.write, key=lambda file: file[0] == MAIN):
@@ -208,11 +208,11 @@ def copy_files(
                 "the board, or copy one protocol alone"
             ) from None
         written_B += len(data)
-    _verify(prompt, files)
+    _verify_files(prompt, files)
     return Copied(len(plan.write), len(plan.delete), len(files) - len(plan.write), total_B)
 
 
-def _check_room(prompt: Repl, plan: Plan, stored: Mapping[str, tuple[int, str | None]]) -> None:
+def _check_free_space(prompt: Repl, plan: Plan, stored: Mapping[str, tuple[int, str | None]]) -> None:
     """Raise FullBoardError if the files to write do not fit into the free space and the space of replaced files.
 
     Sizes are rounded up to blocks of the board's file system. Nothing is checked if the block size is unknown.
@@ -220,10 +220,10 @@ def _check_room(prompt: Repl, plan: Plan, stored: Mapping[str, tuple[int, str | 
     disk = prompt.describe()
     if not disk.block_B:
         return
-    needed_B = sum(_in_blocks(len(data), disk.block_B) for _, data in plan.write)
-    replaced_B = sum(_in_blocks(stored[path][0], disk.block_B) for path, _ in plan.write if path in stored)
+    needed_B = sum(_round_up_to_blocks(len(data), disk.block_B) for _, data in plan.write)
+    replaced_B = sum(_round_up_to_blocks(stored[path][0], disk.block_B) for path, _ in plan.write if path in stored)
     if MAIN in stored and any(path == MAIN for path, _ in plan.write):
-        replaced_B -= _in_blocks(stored[MAIN][0], disk.block_B)  # It is deleted already.
+        replaced_B -= _round_up_to_blocks(stored[MAIN][0], disk.block_B)  # It is deleted already.
     if needed_B > disk.free_B + replaced_B:
         raise FullBoardError(
             f"{prompt.url}: the file system is full: the files need {needed_B:,} bytes, and "
@@ -232,11 +232,11 @@ def _check_room(prompt: Repl, plan: Plan, stored: Mapping[str, tuple[int, str | 
         )
 
 
-def _in_blocks(size_B: int, block_B: int) -> int:
+def _round_up_to_blocks(size_B: int, block_B: int) -> int:
     return -(-size_B // block_B) * block_B
 
 
-def _verify(prompt: Repl, files: Sequence[File]) -> None:
+def _verify_files(prompt: Repl, files: Sequence[File]) -> None:
     stored = prompt.files()
     for path, data in files:
         size_B, digest = stored.get(path, (0, None))

@@ -146,7 +146,7 @@ class Repl:
         answer.
         """
         self._connect()
-        if self._enter(_ANSWER_S):
+        if self._enter_raw_repl(_ANSWER_S):
             return self
         self.close()
         if is_restarted := self._restart_program():
@@ -155,7 +155,7 @@ class Repl:
             self._connect()
         if not is_restarted and patience_s and report is not None:
             report(f"{self.url}: MicroPython does not answer; press the board's reset button")
-        if self._enter(max(patience_s, _RESTART_S if is_restarted else 0.0)):
+        if self._enter_raw_repl(max(patience_s, _RESTART_S if is_restarted else 0.0)):
             return self
         self.close()
         raise LinkError(
@@ -182,10 +182,10 @@ class Repl:
                     ) from None
                 time.sleep(0.2)
 
-    def _enter(self, patience_s: float) -> bool:
+    def _enter_raw_repl(self, patience_s: float) -> bool:
         """Interrupt the board until its raw REPL answers, or for ``patience_s``; return whether it has answered."""
         end_s = time.monotonic() + patience_s
-        with self._translated():
+        with self._translate_errors():
             while True:
                 port = self._transport.serial
                 port.timeout = 0.05  # A pty is read without a check whether data is available.
@@ -222,7 +222,7 @@ class Repl:
         except LinkError:
             pass
         finally:
-            mote._hang_up()  # A goodbye would wait for an answer of a board that is restarting.
+            mote._close_line()  # A goodbye would wait for an answer of a board that is restarting.
         return True
 
     def run(self, code: str) -> str:
@@ -233,7 +233,7 @@ class Repl:
         """
         from mpremote.transport import TransportExecError
 
-        with self._translated():
+        with self._translate_errors():
             try:
                 return self._transport.exec(textwrap.dedent(code)).decode(errors="replace")
             except TransportExecError as error:
@@ -243,7 +243,7 @@ class Repl:
                 raise LinkError(f"{self.url}: {text.splitlines()[-1] if text else 'the code failed'}") from None
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Return a context manager that raises LostBoardError in place of exceptions that mean a lost connection.
 
         These are exceptions of mpremote and pyserial.
@@ -330,7 +330,7 @@ class Repl:
 
     def restart(self) -> None:
         """Restart the board, so that its program begins, and close the line."""
-        with suppress(LinkError), self._translated():
+        with suppress(LinkError), self._translate_errors():
             # A board may be gone before it answers.
             self._transport.exec_raw_no_follow("import machine\nmachine.reset()")
             self._transport.serial.timeout = 0.05

@@ -116,7 +116,7 @@ class Subscriptions:
     def begin(self, action: actions.Action, now: int) -> None:
         """Send the SUBSCRIBE command of ``action`` to the node's mote, and store the new subscription as open."""
         self._open_subscriptions[action.node, action.index] = action
-        self._subscribe(action, now)
+        self._send_subscription(action, now)
 
     def end(self, action: actions.Action) -> None:
         """End the subscription that an UNSUBSCRIBE action names; an unknown subscription is ignored.
@@ -152,9 +152,9 @@ class Subscriptions:
         """Send a node's open subscriptions, with their remaining time, to its mote, which has lost its memory."""
         for action in list(self._open_subscriptions.values()):
             if action.node == node:
-                self._subscribe(action, now)
+                self._send_subscription(action, now)
 
-    def _subscribe(self, action: actions.Action, now: int) -> None:
+    def _send_subscription(self, action: actions.Action, now: int) -> None:
         item, node = action.item, action.node
         remaining_s = -1.0
         if item.expires_s is not None:
@@ -198,9 +198,9 @@ class MoteOutages:
         joins.
         """
         addresses, absences = self.kernel.addresses, self._outages.absences(scenario)
-        return {i: partial(self._keep_away, addresses[i], take_down) for i, take_down in absences.items()}
+        return {i: partial(self._take_node_down, addresses[i], take_down) for i, take_down in absences.items()}
 
-    def _keep_away(self, node: int, take_down: Callable[[], None]) -> None:
+    def _take_node_down(self, node: int, take_down: Callable[[], None]) -> None:
         take_down()
         if node in self._commands.session.motes:
             self._commands.hold(node, 0)
@@ -226,7 +226,7 @@ class MoteOutages:
         self._commands.release(node, now)
         if node in self._unconfigured:
             self._unconfigured.discard(node)
-            self._configure_again(node, now)
+            self._reconfigure_node(node, now)
 
     def lose(self, node: int, reason: str, now: int) -> None:
         """Record that a node's mote is lost, with the reason, and begin an outage of the node."""
@@ -253,7 +253,7 @@ class MoteOutages:
             self._commands.hold(node, now)
         self.recover(node, now)
 
-    def _configure_again(self, node: int, now: int) -> None:
+    def _reconfigure_node(self, node: int, now: int) -> None:
         session = self._commands.session
         # The host's count of reconnections is used, not the mote's count of restarts: configuring the mote erases its
         # memory even if it never restarted.

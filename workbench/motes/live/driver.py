@@ -87,9 +87,9 @@ class LiveDriver:
         self.notes = Notes(recorder, clock, notes)
         self.commands = Commands(session, self.notes, inbox)
         self.subscriptions = Subscriptions(self.commands.post, self.commands.put_answer)
-        self.kernel = Kernel([self._choose_node(node) for node in engine.make_nodes(scenario)], recorder)
-        self.channel = Channel(self._simulated_links(), self.kernel, motes_have_radios=session.has_radios)
-        self.kernel.make_node = self._make_again
+        self.kernel = Kernel([self._make_kernel_node(node) for node in engine.make_nodes(scenario)], recorder)
+        self.channel = Channel(self._make_simulated_scenario(), self.kernel, motes_have_radios=session.has_radios)
+        self.kernel.make_node = self._make_restarted_node
         outages = Outages(self.kernel, self.channel)
         self.outages = MoteOutages(outages, self.commands, self.subscriptions)
         simulated_application = Application(scenario, self.kernel, outages)
@@ -97,7 +97,7 @@ class LiveDriver:
         self._next_sync_s = 0.0
         self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
 
-    def _simulated_links(self) -> Any:
+    def _make_simulated_scenario(self) -> Any:
         """Return the scenario with a topology of only the links that the host simulates.
 
         If the motes have radios of their own, links between two motes are removed.
@@ -109,7 +109,7 @@ class LiveDriver:
         links.remove_edges_from([link for link in topology.edges if link[0] in motes and link[1] in motes])
         return self.scenario.replace(topology=links)
 
-    def _choose_node(self, node: Node) -> Node:
+    def _make_kernel_node(self, node: Node) -> Node:
         """Return the object that represents a node in the simulation kernel.
 
         The object is a `LiveNode` if the node is on a mote, else ``node`` itself.
@@ -117,9 +117,9 @@ class LiveDriver:
         is_on_mote = node.address in self.session.motes
         return LiveNode(node.address, self.scenario.protocol, self.commands.post) if is_on_mote else node
 
-    def _make_again(self, i: int, boot: int) -> Node:
+    def _make_restarted_node(self, i: int, boot: int) -> Node:
         """Return a new object for node ``i``, which starts after a crash; ``boot`` is the number of earlier starts."""
-        return self._choose_node(engine.make_node(self.scenario, i, boot))
+        return self._make_kernel_node(engine.make_node(self.scenario, i, boot))
 
     def prepare(self) -> None:
         """Configure each mote to run its node, then start the clocks. Raises LinkError if a mote refuses.
@@ -156,8 +156,8 @@ class LiveDriver:
             if progress is not None:
                 progress(now_us / duration_us)
             due_us = min(kernel.heap[0][0] if kernel.heap else duration_us, duration_us)
-            self._listen(max(0.0, min(0.1, (due_us - self.clock.now_us()) / 1e6 / self.clock.speed)))
-        self._end()
+            self._process_inbox(max(0.0, min(0.1, (due_us - self.clock.now_us()) / 1e6 / self.clock.speed)))
+        self._end_run()
         if progress is not None:
             progress(1.0)
 
@@ -166,7 +166,7 @@ class LiveDriver:
         for node in self.session.motes:
             self.commands.hold(node, self.clock.now_us())
 
-    def _listen(self, wait_s: float) -> bool:
+    def _process_inbox(self, wait_s: float) -> bool:
         """Process the messages in the inbox.
 
         Wait up to ``wait_s`` for the first message; return whether any arrived.
@@ -183,7 +183,7 @@ class LiveDriver:
                 break
         return True
 
-    def _end(self) -> None:
+    def _end_run(self) -> None:
         """Stop the motes' clocks and process the messages in transit, for at most LONGEST_END_S."""
         self.hold()
         self.kernel.forget_actions()
@@ -191,7 +191,7 @@ class LiveDriver:
         quiet_until_s = time.perf_counter() + QUIET_S
         while time.perf_counter() < min(end_s, quiet_until_s) and not self.stopped.is_set():
             self.kernel.play_until(self.clock.now_us())
-            if self._listen(0.01) or self.kernel.heap:
+            if self._process_inbox(0.01) or self.kernel.heap:
                 quiet_until_s = time.perf_counter() + QUIET_S
         self.hold()  # Again, for motes that reconnected meanwhile.
 

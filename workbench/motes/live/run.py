@@ -58,12 +58,12 @@ class LiveRun(Run):
             self._driver = LiveDriver(scenario, self._recorder, self._session, self._clock, inbox, self._notes)
             self._driver.prepare()
         except BaseException:
-            self._release()
+            self._release_motes()
             raise
-        self._thread = threading.Thread(target=self._play, name="live driver", daemon=True)
+        self._thread = threading.Thread(target=self._run_driver, name="live driver", daemon=True)
         self._thread.start()
 
-    def _play(self) -> None:
+    def _run_driver(self) -> None:
         try:
             self._driver.run(self._duration_us, self._progress)
         except BaseException as error:  # `wait` raises it again.
@@ -72,9 +72,9 @@ class LiveRun(Run):
             self._driver.hold()
         finally:
             self._ended_s = min(self._clock.now_us() / 1e6, self.scenario.duration_s)
-            self._release()
+            self._release_motes()
 
-    def _release(self) -> None:
+    def _release_motes(self) -> None:
         session = getattr(self, "_session", None)
         try:
             if session is not None:

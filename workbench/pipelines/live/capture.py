@@ -73,16 +73,16 @@ class Capture:
         self._most_B, self._segment_B = most_B, segment_B
         self._lock = FolderLock(self.folder, LOCK, ACTIVITY)
         try:
-            self._open(dict(source or {}))
+            self._open_folder(dict(source or {}))
         except BaseException:
             self._lock.release()
             raise
         self._rows_to_skip = self.rows if replays else 0
-        if self.is_over and not (replays and _read_end(self.folder)["whole"]):
+        if self.is_over and not (replays and _read_end_mark(self.folder)["whole"]):
             self.close()
             raise DataError(f"{self.folder} has a capture that has ended; use another folder")
 
-    def _open(self, source: dict[str, Any]) -> None:
+    def _open_folder(self, source: dict[str, Any]) -> None:
         from workbench.sweeps.store import files  # Readers, such as Spark's workers, do not load this.
 
         files.remove_drafts(self.folder)
@@ -94,7 +94,7 @@ class Capture:
             raise DataError(f"{self.folder} has a capture of another source; use another folder")
         self.is_over = (self.folder / ENDED).exists()
         self._last_segment = self._repair_last_segment()
-        self.rows = sum(_line_count(segment.path) for segment in segments(self.folder))
+        self.rows = sum(_count_lines(segment.path) for segment in segments(self.folder))
         self.newest_s = self._read_newest_s()
         self._file = self._last_segment.path.open("ab", buffering=0)
 
@@ -108,12 +108,12 @@ class Capture:
             return Segment(0, self.folder / _segment_name(0))
         path = old_segments[-1].path
         size_B = path.stat().st_size
-        os.truncate(path, size_B - len(_tail(path).rpartition(b"\n")[2]))
+        os.truncate(path, size_B - len(_read_tail(path).rpartition(b"\n")[2]))
         return old_segments[-1]
 
     def _read_newest_s(self) -> float:
         for segment in reversed(segments(self.folder)):
-            rows, _ = parse_lines(_tail(segment.path).partition(b"\n")[2])
+            rows, _ = parse_lines(_read_tail(segment.path).partition(b"\n")[2])
             if rows:
                 return float(rows[-1][-1])
         return 0.0
@@ -144,7 +144,7 @@ class Capture:
             else:
                 new_lines.append(self._encode_line(reading))
         if new_lines:
-            self._write(b"".join(new_lines))
+            self._write_content(b"".join(new_lines))
             self.rows += len(new_lines)
         return len(new_lines)
 
@@ -156,7 +156,7 @@ class Capture:
         body = _encode([*row, reading.sequence, self.newest_s])[:-1].encode()
         return b"%b,%d]\n" % (body, zlib.crc32(body))
 
-    def _write(self, content: bytes) -> None:
+    def _write_content(self, content: bytes) -> None:
         if self._most_B is not None and self.size_B + len(content) > self._most_B:
             raise DataError(
                 f"{self.folder} has reached its limit of {self._most_B / 1e6:g} MB; raise most_MB or use another folder"
@@ -213,7 +213,7 @@ def segments(folder: Path) -> list[Segment]:
     return [Segment(int(path.stem.partition("-")[2]), path) for path in sorted(folder.glob(_SEGMENTS))]
 
 
-def _segment_at(folder: Path, offset: int) -> Segment | None:
+def _find_segment(folder: Path, offset: int) -> Segment | None:
     """Return the segment that contains the byte at ``offset``, or will contain it; None if no segment is stored yet."""
     return next((segment for segment in reversed(segments(folder)) if segment.start <= offset), None)
 
@@ -240,16 +240,16 @@ def read_description(folder: str | Path) -> dict[str, Any]:
 def end_offset(folder: Path) -> int | None:
     """Return the offset in bytes at which a capture has ended, or None if it has not ended."""
     try:
-        return int(_read_end(folder)["offset"])
+        return int(_read_end_mark(folder)["offset"])
     except FileNotFoundError:
         return None
 
 
-def _read_end(folder: Path) -> dict[str, Any]:
+def _read_end_mark(folder: Path) -> dict[str, Any]:
     return json.loads((folder / ENDED).read_bytes())
 
 
-def _tail(path: Path) -> bytes:
+def _read_tail(path: Path) -> bytes:
     """Return the last `_TAIL_B` bytes of a segment (file of a capture); they may begin within a line.
 
     For a smaller segment, the result is a line break and the whole content, so that each line follows a line break.
@@ -260,7 +260,7 @@ def _tail(path: Path) -> bytes:
         return (b"" if tail_start else b"\n") + file.read()
 
 
-def _line_count(path: Path) -> int:
+def _count_lines(path: Path) -> int:
     with path.open("rb") as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(READ_B), b""))
 
@@ -285,7 +285,7 @@ def read(folder: Path, offset: int, most_B: int = READ_B) -> Chunk:
     At most ``most_B`` bytes are read, and not beyond the end of the segment (file). The chunk is empty if the capture
     does not have a whole line at the offset yet.
     """
-    segment = _segment_at(folder, offset)
+    segment = _find_segment(folder, offset)
     if segment is None:
         return Chunk([], offset, 0)
     with segment.path.open("rb") as file:
@@ -322,19 +322,21 @@ def split_into_pieces(folder: Path, offset: int, most_B: int | None, piece_B: in
     """
     pieces = []
     end_limit = math.inf if most_B is None else offset + most_B
-    while offset < end_limit and (piece_end := _line_end(folder, offset, min(end_limit, offset + piece_B))) > offset:
+    while (
+        offset < end_limit and (piece_end := _find_line_end(folder, offset, min(end_limit, offset + piece_B))) > offset
+    ):
         pieces.append((offset, piece_end))
         offset = piece_end
     return pieces
 
 
-def _line_end(folder: Path, offset: int, before: float) -> int:
+def _find_line_end(folder: Path, offset: int, before: float) -> int:
     """Return the offset after the last line break in the bytes [``offset``, ``before``) of the capture.
 
     Only the segment that contains ``offset`` is searched. If it has no line break in these bytes, the result is
     ``offset``.
     """
-    segment = _segment_at(folder, offset)
+    segment = _find_segment(folder, offset)
     if segment is None:  # The writer has described the capture, and not begun it yet.
         return offset
     limit = min(before, segment.start + segment.path.stat().st_size)

@@ -56,7 +56,7 @@ class ConnectFollowing(LocalFollowing):
     def _fold_on_workers(self, pieces: list[tuple[int, int]]) -> list[dict[str, Any]]:
         """Return the result of `_fold_piece` for each piece, in the order of the pieces."""
         table = self._spark.range(len(pieces), numPartitions=len(pieces))
-        task = _folding(self._source.absolute(), self.settings, pieces)
+        task = _make_fold_function(self._source.absolute(), self.settings, pieces)
         try:
             rows = table.mapInArrow(task, "piece long, state string").collect()
         except Exception as error:
@@ -64,7 +64,7 @@ class ConnectFollowing(LocalFollowing):
         return [json.loads(state) for _, state in sorted(rows)]
 
 
-def _folding(folder: Path, settings: WindowSettings, pieces: list[tuple[int, int]]) -> Any:
+def _make_fold_function(folder: Path, settings: WindowSettings, pieces: list[tuple[int, int]]) -> Any:
     """Return a function for ``mapInArrow`` that takes indices in ``pieces`` and returns the windows of each piece."""
 
     def fold_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

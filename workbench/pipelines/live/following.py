@@ -150,7 +150,7 @@ class LocalFollowing(Following):
                 is_due = now_s - saved_s >= SAVE_S
             has_news = has_unsaved_lines or self._closed_windows
             if has_news and (is_due or is_over or is_stopped):
-                self._save()
+                self._save_state()
                 saved_s, has_unsaved_lines = time.perf_counter(), False
                 write_due_s = saved_s + WRITE_PAUSE * (saved_s - now_s)
             if is_stopped:
@@ -171,7 +171,7 @@ class LocalFollowing(Following):
         self._windows_to_skip -= skipped_count
         self._closed_windows += closed_windows[skipped_count:]
 
-    def _save(self) -> None:
+    def _save_state(self) -> None:
         """Write the closed windows, then the state, and forget these windows."""
         self._output.append_rows(self._closed_windows)
         self._closed_windows = []

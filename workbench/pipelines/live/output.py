@@ -61,11 +61,13 @@ class Totals(NamedTuple):
 
     def plus(self, table: pa.Table, batch: int) -> Totals:
         """Return the totals after the windows in ``table`` are added; ``batch`` is the number of their batch, or -1."""
-        late = _sum(table, "late")
-        return Totals(self.windows + len(table), self.readings + _sum(table, "count") + late, self.late + late, batch)
+        late = _sum_column(table, "late")
+        return Totals(
+            self.windows + len(table), self.readings + _sum_column(table, "count") + late, self.late + late, batch
+        )
 
 
-def _sum(table: pa.Table, column: str) -> int:
+def _sum_column(table: pa.Table, column: str) -> int:
     return int(pc.sum(table.column(column), min_count=0).as_py())
 
 
@@ -105,22 +107,22 @@ class Output:
 
     def _open_last_part(self) -> None:
         self._part_number, self._last_part, self.totals = 0, self.schema.empty_table(), Totals()
-        paths = self._paths()
+        paths = self._list_parts()
         if not paths:
             return
-        self._part_number, self._last_part = _part_number(paths[-1]), self._read_sorted(paths[-1])
-        stored_totals = _totals_of(self._last_part)
+        self._part_number, self._last_part = _part_number(paths[-1]), self._read_sorted_part(paths[-1])
+        stored_totals = _read_totals(self._last_part)
         if stored_totals is not None:
             self.totals = stored_totals
             return
         for path in paths:
-            self.totals = self.totals.plus(_read(path, ["count", "late"]), _part_number(path))
+            self.totals = self.totals.plus(_read_part(path, ["count", "late"]), _part_number(path))
 
-    def _read_sorted(self, path: Location) -> pa.Table:
+    def _read_sorted_part(self, path: Location) -> pa.Table:
         """Return the windows in a part (file), sorted by start time, then by the grouping columns."""
-        table = _read(path)
+        table = _read_part(path)
         # Earlier versions on Spark did not sort the windows of a batch.
-        return table.sort_by(self._sort_keys) if _totals_of(table) is None else table
+        return table.sort_by(self._sort_keys) if _read_totals(table) is None else table
 
     def append(self, windows: pa.Table, batch: int = -1) -> None:
         """Add ``windows``, a table of closed windows that are later than all windows in the folder.
@@ -152,7 +154,7 @@ class Output:
 
     def clear(self) -> None:
         """Remove all windows from the folder."""
-        for path in self._paths():
+        for path in self._list_parts():
             path.unlink()
         self._open_last_part()
 
@@ -162,8 +164,8 @@ class Output:
         With ``last_s`` only the windows in the last ``last_s`` seconds before the end of the newest window are read.
         """
         tables: list[pa.Table] = []
-        for path in reversed(self._paths()):
-            table = self._read_sorted(path)
+        for path in reversed(self._list_parts()):
+            table = self._read_sorted_part(path)
             if last_s is None:
                 tables.append(table)
                 continue
@@ -175,17 +177,19 @@ class Output:
                 break
         return pa.concat_tables([self.schema.empty_table(), *(table.cast(self.schema) for table in reversed(tables))])
 
-    def _paths(self) -> list[Location]:
+    def _list_parts(self) -> list[Location]:
         return sorted(self.folder.glob(_PARTS))
 
     @property
     def parts(self) -> int:
         """The number of files with windows in the folder."""
-        return len(self._paths())
+        return len(self._list_parts())
 
     def windows_before(self, number: int) -> int:
         """Return the number of windows in all parts (files part-N.parquet) with N less than ``number``."""
-        return sum(pq.read_metadata(opened(path)).num_rows for path in self._paths() if _part_number(path) < number)
+        return sum(
+            pq.read_metadata(opened(path)).num_rows for path in self._list_parts() if _part_number(path) < number
+        )
 
     def state(self) -> dict[str, Any] | None:
         """Return the state that an earlier follower has stored in the folder, or None."""
@@ -208,7 +212,7 @@ def _part_number(path: Location) -> int:
     return int(path.name.removesuffix(".parquet").partition("-")[2])
 
 
-def _read(path: Location, columns: list[str] | None = None) -> pa.Table:
+def _read_part(path: Location, columns: list[str] | None = None) -> pa.Table:
     """Return the windows in a part (file), with only the columns ``columns`` (None: all).
 
     Raises DataError if the part is damaged.
@@ -220,7 +224,7 @@ def _read(path: Location, columns: list[str] | None = None) -> pa.Table:
         raise DataError(f"{path} cannot be read: {error}; use another folder for the windows") from None
 
 
-def _totals_of(part: pa.Table) -> Totals | None:
+def _read_totals(part: pa.Table) -> Totals | None:
     """Return the totals in the metadata of a part, or None if an earlier version has written the part."""
     metadata = part.schema.metadata or {}
     return Totals(**json.loads(metadata[TOTALS])) if TOTALS in metadata else None

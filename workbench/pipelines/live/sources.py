@@ -85,17 +85,19 @@ def make_source(source: Any, pace: float | None, regions: Any) -> Source:
     if pace is not None and not (isinstance(pace, (int, float)) and pace > 0):
         raise ParameterError(f"`pace` is {pace!r:.60}; it must be above 0: seconds of the run played in one second")
     if isinstance(source, (Scenario, Run)):
-        return _source_of_run(source, pace, regions)
+        return _make_run_source(source, pace, regions)
     if hasattr(source, "next_reading"):
         if pace is not None or regions is not None:
             raise ParameterError("`pace` and `regions` apply only to scenarios and runs; omit them for this source")
-        return Source({"of": "readings"}, False, lambda stopped, _: _poll(source, stopped), lambda: int(source.lost))
+        return Source(
+            {"of": "readings"}, False, lambda stopped, _: _poll_source(source, stopped), lambda: int(source.lost)
+        )
     raise ParameterError(
         f"{source!r:.60} cannot be streamed; the source must be a scenario, a run, an Inbox, a subscription or a mesh"
     )
 
 
-def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Source:
+def _make_run_source(run: Scenario | Run, pace: float | None, regions: Any) -> Source:
     scenario = run.scenario if isinstance(run, Run) else run
     node_regions = assign_regions(scenario.topology, regions)
     region_names = {str(node): node_regions[node] for node in sorted(scenario.topology.nodes) if node in node_regions}
@@ -112,8 +114,10 @@ def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Sou
 
     def chunks(stopped: Callable[[], bool], is_repeating: Callable[[], bool]) -> Iterator[list[Reading]]:
         deliveries = Deliveries(node_regions)
-        steps = _steps(engine.duration_us(scenario), pace, stopped, is_repeating)
-        row_lists = _replay(run, steps, stopped) if isinstance(run, Run) else _simulate(run, steps, stopped)
+        steps = _pace_steps(engine.duration_us(scenario), pace, stopped, is_repeating)
+        row_lists = (
+            _replay_run(run, steps, stopped) if isinstance(run, Run) else _simulate_scenario(run, steps, stopped)
+        )
         for trace_rows in row_lists:
             yield list(deliveries.readings(trace_rows))
 
@@ -148,10 +152,12 @@ class _RowCollector(MetricsRecorder):
         return list(zip(*(cells[index::width] for index in range(width)), strict=True))
 
 
-def _simulate(scenario: Scenario, steps: Iterable[int], stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
+def _simulate_scenario(
+    scenario: Scenario, steps: Iterable[int], stopped: Callable[[], bool]
+) -> Iterator[list[tuple[Any, ...]]]:
     """Simulate a scenario step by step; yield the new rows of its trace after each step.
 
-    ``steps`` are the simulation times (µs) at which a step ends, from `_steps`. The iterator ends early if
+    ``steps`` are the simulation times (µs) at which a step ends, from `_pace_steps`. The iterator ends early if
     ``stopped()`` is true.
     """
     collector = _RowCollector()
@@ -164,7 +170,7 @@ def _simulate(scenario: Scenario, steps: Iterable[int], stopped: Callable[[], bo
         yield collector.take()
 
 
-def _steps(
+def _pace_steps(
     duration_us: int, pace: float | None, stopped: Callable[[], bool], is_repeating: Callable[[], bool]
 ) -> Iterator[int]:
     """Yield the simulation times (µs, below ``duration_us``) up to which a run is simulated step by step.
@@ -185,20 +191,20 @@ def _steps(
         yield until_us
 
 
-def _replay(run: Run, steps: Iterable[int], stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
+def _replay_run(run: Run, steps: Iterable[int], stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
     """Replay a run that has ended: yield lists of those rows of its trace from which readings are made, in order.
 
-    ``steps`` are the simulation times (µs) at which a list ends, from `_steps`. The iterator ends early if
+    ``steps`` are the simulation times (µs) at which a list ends, from `_pace_steps`. The iterator ends early if
     ``stopped()`` is true.
     """
     trace = _select_events(run.trace)
     times_us, row = trace.column("time_us").to_numpy(), 0
     for until_us in steps:
         end_row = int(times_us.searchsorted(until_us, side="right"))
-        yield from _rows(trace.slice(row, end_row - row))
+        yield from _iterate_rows(trace.slice(row, end_row - row))
         row = end_row
     if not stopped():
-        yield from _rows(trace.slice(row))
+        yield from _iterate_rows(trace.slice(row))
 
 
 def _follow_run(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
@@ -211,7 +217,7 @@ def _follow_run(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], 
         is_last = stopped() or not run.is_running
         new_rows = run.rows_since(first_row)
         first_row += len(new_rows)
-        for rows in _rows(_select_events(new_rows)):
+        for rows in _iterate_rows(_select_events(new_rows)):
             yield list(deliveries.readings(rows))
         if is_last:
             return
@@ -222,12 +228,12 @@ def _select_events(trace: pa.Table) -> pa.Table:
     return trace.filter(pc.is_in(pc.cast(trace.column("event"), pa.string()), pa.array(_EVENTS)))
 
 
-def _rows(trace: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
+def _iterate_rows(trace: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
     for batch in trace.to_batches(max_chunksize=CHUNK):
         yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _poll(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
+def _poll_source(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
     """Yield lists (some empty) of the new readings of a source that never waits for its reader.
 
     The iterator ends if the source is over, or if ``stopped()`` is true.
@@ -308,11 +314,11 @@ class Deliveries:
         """Yield the readings delivered in ``rows``, tuples in the order of the trace's columns."""
         for time_us, node, event, _, _, origin, sequence, _, value, detail in rows:
             if event == "published":
-                _remember(self._published, (node, sequence), (time_us, detail))
+                _cache_value(self._published, (node, sequence), (time_us, detail))
             elif event == "originated":
                 if (node, value) in self._published:
                     carried_samples = self._message_readings.get((origin, sequence)) or []
-                    _remember(
+                    _cache_value(
                         self._message_readings,
                         (origin, sequence),
                         [*carried_samples, (value, *self._published[node, value])],
@@ -326,18 +332,18 @@ class Deliveries:
             (publication for publication in carried_samples if publication[2] == detail), carried_samples[0]
         )
         region = self._regions.get(origin, "")
-        for key, value in _numbers(detail):
+        for key, value in _parse_numbers(detail):
             yield Reading(published_us / 1e6, origin, key, value, region, sink, sample_sequence, time_us / 1e6)
 
 
-def _remember(memory: OrderedDict[Any, Any], key: tuple[int, int], value: Any) -> None:
+def _cache_value(memory: OrderedDict[Any, Any], key: tuple[int, int], value: Any) -> None:
     memory[key] = value
     if len(memory) > MOST_REMEMBERED:
         memory.popitem(last=False)
 
 
 @lru_cache(maxsize=4096)
-def _numbers(sample: str) -> tuple[tuple[str, float], ...]:
+def _parse_numbers(sample: str) -> tuple[tuple[str, float], ...]:
     """Return ((key, value in the key's unit), ...) for the numeric attributes in the text of a publication."""
     numeric_attributes = [
         attribute for attribute in parse(sample) if attribute.key != APP and not is_blob(attribute.key)

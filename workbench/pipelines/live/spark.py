@@ -67,7 +67,7 @@ class ReadingsSource(DataSource):
 
     def reader(self, schema: Any) -> _Reader:
         """Return the reader for ``spark.read``, which reads all readings captured so far."""
-        return _Reader(self._folder())
+        return _Reader(self._get_folder())
 
     def streamReader(self, schema: Any) -> _StreamReader:
         """Return the reader for ``spark.readStream``; it reads the captured readings, then new ones as they arrive.
@@ -78,12 +78,12 @@ class ReadingsSource(DataSource):
         if batch_B is not None and not (batch_B.isdecimal() and int(batch_B) >= LEAST_BATCH_B):
             raise DataError(f"the option 'batch_B' is {batch_B!r:.60}; it must be a number of bytes, at least 65536")
         return _StreamReader(
-            self._folder(),
+            self._get_folder(),
             None if nulls_after_s is None else float(nulls_after_s),
             None if batch_B is None else int(batch_B),
         )
 
-    def _folder(self) -> Path:
+    def _get_folder(self) -> Path:
         folder = Path(self.options.get("path", "")).absolute()
         capture.read_description(folder)
         return folder
@@ -92,25 +92,25 @@ class ReadingsSource(DataSource):
 # A partition is (offset, end) of whole lines, or None for the row of nulls after the end of a capture.
 
 
-def _read(folder: Path, offset: int, end: int) -> Iterator[pa.RecordBatch]:
+def _read_batches(folder: Path, offset: int, end: int) -> Iterator[pa.RecordBatch]:
     for chunk in capture.read_piece(folder, offset, end):
         yield from to_table(chunk.rows).to_batches()
 
 
 class _Reader(DataSourceReader):
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._get_folder = folder
 
     def partitions(self) -> Sequence[InputPartition]:
-        return list(map(InputPartition, capture.split_into_pieces(self._folder, 0, None, PIECE_B)))
+        return list(map(InputPartition, capture.split_into_pieces(self._get_folder, 0, None, PIECE_B)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._folder, *partition.value)
+        return _read_batches(self._get_folder, *partition.value)
 
 
 class _StreamReader(DataSourceStreamReader):
     def __init__(self, folder: Path, nulls_after_s: float | None, batch_B: int | None) -> None:
-        self._folder, self._nulls_after_s, self._batch_B = folder, nulls_after_s, batch_B
+        self._get_folder, self._nulls_after_s, self._batch_B = folder, nulls_after_s, batch_B
         self._next_offset = 0  # the end of the last planned batch
 
     def initialOffset(self) -> dict[str, Any]:
@@ -122,8 +122,8 @@ class _StreamReader(DataSourceStreamReader):
         start_offset = self._next_offset if start is None else start["offset"]
         most_B = self._batch_B if start is None else getattr(limit, "max_bytes", None)
         # The end is read first, so that no line before it can be missed.
-        capture_end = capture.end_offset(self._folder)
-        pieces = capture.split_into_pieces(self._folder, start_offset, most_B, PIECE_B)
+        capture_end = capture.end_offset(self._get_folder)
+        pieces = capture.split_into_pieces(self._get_folder, start_offset, most_B, PIECE_B)
         offset = pieces[-1][1] if pieces else start_offset
         return {"offset": offset, "ended": capture_end is not None and offset >= capture_end}
 
@@ -134,15 +134,15 @@ class _StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._next_offset = max(self._next_offset, end["offset"])
-        pieces = capture.split_into_pieces(self._folder, start["offset"], end["offset"] - start["offset"], PIECE_B)
+        pieces = capture.split_into_pieces(self._get_folder, start["offset"], end["offset"] - start["offset"], PIECE_B)
         is_end = self._nulls_after_s is not None and end["ended"] and not start["ended"]
         return list(map(InputPartition, [*pieces, None] if is_end else pieces))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is not None:
-            return _read(self._folder, *partition.value)
+            return _read_batches(self._get_folder, *partition.value)
         assert self._nulls_after_s is not None
-        newest_s = json.loads((self._folder / capture.ENDED).read_bytes())["newest_s"] + self._nulls_after_s
+        newest_s = json.loads((self._get_folder / capture.ENDED).read_bytes())["newest_s"] + self._nulls_after_s
         marker_times = {"time_s": newest_s, "arrived_s": newest_s, "newest_s": newest_s}
         return iter(to_table([[marker_times.get(name) for name in SCHEMA.names]]).to_batches())
 
@@ -163,10 +163,10 @@ class SparkFollowing(Following):
             self._output.clear()
         # The default shuffle of 200 partitions takes longer than a batch.
         self._spark.conf.set("spark.sql.shuffle.partitions", str(self._spark.sparkContext.defaultParallelism))
-        writer = self._windows().writeStream.foreachBatch(self._write).trigger(processingTime=TRIGGER)
+        writer = self._stream_windows().writeStream.foreachBatch(self._write_batch).trigger(processingTime=TRIGGER)
         self.query = writer.option("checkpointLocation", str(checkpoint.absolute())).start()
 
-    def _windows(self) -> Any:
+    def _stream_windows(self) -> Any:
         """Return the streaming DataFrame of closed windows."""
         from pyspark.sql import functions as F
 
@@ -201,7 +201,7 @@ class SparkFollowing(Following):
         span_ends = [f"unix_micros(span.{end}) / 1e6 AS {end}_s" for end in ("start", "end")]
         return aggregates.selectExpr(*span_ends, *settings.by, *AGGREGATES)
 
-    def _write(self, frame: Any, number: int) -> None:
+    def _write_batch(self, frame: Any, number: int) -> None:
         self._output.append(frame.toArrow(), number)
 
     def _work(self) -> None:

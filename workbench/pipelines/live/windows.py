@@ -132,18 +132,18 @@ def windows(
     Raises ParameterError for invalid settings, DataError for a missing column.
     """
     settings = window_settings(every_s, by, late_s)
-    table = _table_of(readings)
-    return run_query(_query(settings, value, _columns_of(table)), readings=table)
+    table = _resolve_table(readings)
+    return run_query(_make_query(settings, value, _list_columns(table)), readings=table)
 
 
-def _table_of(readings: Any) -> Any:
+def _resolve_table(readings: Any) -> Any:
     folder = readings.folder if isinstance(readings, Background) else readings
     if isinstance(folder, (str, Path)) and (Path(folder) / DESCRIPTION).exists():
         return captured(folder)
     return folder
 
 
-def _columns_of(table: Any) -> set[str]:
+def _list_columns(table: Any) -> set[str]:
     if isinstance(table, pa.Table):
         return set(table.column_names)
     if is_spark(table) or hasattr(table, "columns"):
@@ -151,7 +151,7 @@ def _columns_of(table: Any) -> set[str]:
     return set(run_query("SELECT * FROM {readings} LIMIT 0", readings=table).columns)
 
 
-def _query(settings: WindowSettings, value: str, columns: set[str]) -> str:
+def _make_query(settings: WindowSettings, value: str, columns: set[str]) -> str:
     for name in ("time_s", value, *settings.by):
         if name not in columns:
             raise DataError(
@@ -229,9 +229,9 @@ class Fold:
         """
         closed_until_us = math.inf if is_over else self.newest_us - self.settings.late_us
         closed_keys = sorted(key for key in self._open_windows if key[0] + self.settings.every_us <= closed_until_us)
-        return [self._row(key, self._open_windows.pop(key)) for key in closed_keys]
+        return [self._make_row(key, self._open_windows.pop(key)) for key in closed_keys]
 
-    def _row(self, key: tuple[Any, ...], window: list[Any]) -> tuple[Any, ...]:
+    def _make_row(self, key: tuple[Any, ...], window: list[Any]) -> tuple[Any, ...]:
         start_us, *group = key
         count, value_sum, smallest, largest, late_count = window
         aggregates = (value_sum / count, smallest, largest) if count else (None, None, None)

@@ -82,7 +82,7 @@ def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
     """
     reading_table = readings.rows if isinstance(readings, Log) else readings
     types = column_types(reading_table)
-    rules = _defaults(types) if rules is None else dict(rules)
+    rules = _make_default_rules(types) if rules is None else dict(rules)
     plan = _Plan.from_rules(rules, list(types))
     numbered_readings = run_query(plan.numbered(), readings=reading_table)
     judged_readings = run_query(plan.judged(), numbered=numbered_readings)
@@ -94,7 +94,7 @@ def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
     )
 
 
-def _defaults(columns: Mapping[str, str]) -> dict[str, Any]:
+def _make_default_rules(columns: Mapping[str, str]) -> dict[str, Any]:
     ranges = {column: key for column, key in KEYS.items() if column in columns}
     return {"duplicate": ("node", "time_s"), "range": ranges}
 
@@ -124,10 +124,12 @@ class _Plan:
         units = dict(rules.get("unit", {}))
         converted_columns = [units.get(column, column) for column in columns]
         identity_columns = tuple(rules.get("duplicate", ()))
-        ranges = {column: _range(column, limits) for column, limits in rules.get("range", {}).items()}
-        largest_jumps = {column: _limit("jump", limit) for column, limit in rules.get("jump", {}).items()}
-        most_repetitions = {column: int(_limit("stuck", limit)) for column, limit in rules.get("stuck", {}).items()}
-        gap_s = _limit("gap", rules["gap"]) if rules.get("gap") is not None else None
+        ranges = {column: _parse_range(column, limits) for column, limits in rules.get("range", {}).items()}
+        largest_jumps = {column: _parse_limit("jump", limit) for column, limit in rules.get("jump", {}).items()}
+        most_repetitions = {
+            column: int(_parse_limit("stuck", limit)) for column, limit in rules.get("stuck", {}).items()
+        }
+        gap_s = _parse_limit("gap", rules["gap"]) if rules.get("gap") is not None else None
         for column in ("time_s", "node", *identity_columns, *ranges, *largest_jumps, *most_repetitions):
             _check_column(column, converted_columns)
         for column in units:
@@ -149,7 +151,7 @@ class _Plan:
 
         The column copy__ numbers equal readings (duplicates) from 1; number 1 is kept.
         """
-        columns = ", ".join(_conversion(column, self.units.get(column)) for column in self.columns)
+        columns = ", ".join(_make_conversion_sql(column, self.units.get(column)) for column in self.columns)
         copy_number = "1"
         if self.identity:
             order_columns = ", ".join(f"{name} NULLS LAST" for name in self.names)
@@ -182,13 +184,13 @@ class _Plan:
             layers[2].append(f"sum({run_begin}) {earlier_rows} AS {name}__run")
             of_run = f"OVER (PARTITION BY node, {name}__run ORDER BY time_s)"
             layers[3].append(f"row_number() {of_run} AS {name}__times")
-            layers[4].append(f"{self._verdict(name, value_expression)} AS {name}__rule")
+            layers[4].append(f"{self._make_verdict_sql(name, value_expression)} AS {name}__rule")
         query = "SELECT * FROM {numbered} WHERE copy__ = 1"
         for expressions in layers:
             query = f"SELECT {', '.join(['*', *expressions])} FROM ({query}) AS r"
         return query
 
-    def _verdict(self, name: str, value: str) -> str:
+    def _make_verdict_sql(self, name: str, value: str) -> str:
         cases = [f"WHEN {name} IS NULL OR isnan({value}) THEN NULL", f"WHEN {name}__in IS NULL THEN 'range'"]
         if name in self.jumps:
             largest_jump = self.jumps[name]
@@ -251,7 +253,7 @@ def _check_column(column: str, columns: list[str]) -> None:
         raise DataError(f"the readings have no column {column!r}{suggestion}; their columns are {', '.join(columns)}")
 
 
-def _conversion(column: str, to: str | None) -> str:
+def _make_conversion_sql(column: str, to: str | None) -> str:
     if to is None:
         return column
     units = column.rpartition("_")[2], to.rpartition("_")[2]
@@ -264,7 +266,7 @@ def _conversion(column: str, to: str | None) -> str:
     return f"{_UNITS[units].format(column)} AS {to}"
 
 
-def _range(column: str, limits: Any) -> tuple[float, float]:
+def _parse_range(column: str, limits: Any) -> tuple[float, float]:
     """Return (smallest, largest) valid value of a column.
 
     ``limits`` is this pair, or the name of a key (such as "TEMP"), whose range is then returned. Raises DataError for
@@ -285,7 +287,7 @@ def _range(column: str, limits: Any) -> tuple[float, float]:
     return smallest, largest
 
 
-def _limit(rule: str, most: Any) -> float:
+def _parse_limit(rule: str, most: Any) -> float:
     try:
         limit = float(most)
     except (TypeError, ValueError):

@@ -72,7 +72,7 @@ class LogFormat(LineFormat):
         header: int = 0,
         checks: Mapping[str, str] | None = None,
     ) -> None:
-        kinds = {column: None if kind is None else _kind(column, kind) for column, kind in columns.items()}
+        kinds = {column: None if kind is None else _find_kind(column, kind) for column, kind in columns.items()}
         stored_kinds = {column: kind for column, kind in kinds.items() if kind is not None}
         if not stored_kinds:
             raise DataError(
@@ -87,12 +87,12 @@ class LogFormat(LineFormat):
         super().__init__(
             name=name,
             columns={column: kind.type for column, kind in stored_kinds.items()},
-            parser=functools.partial(_parser, tuple(kinds.values())),
+            parser=functools.partial(_make_parser, tuple(kinds.values())),
             form=", ".join(columns),
             separator=None if separator is None else separator.encode(),
             header=int(header),
             checks=dict(checks or {}),
-            fast=tuple(_fast(column, kind, separator) for column, kind in kinds.items()),
+            fast=tuple(_make_fast_field(column, kind, separator) for column, kind in kinds.items()),
             finish=functools.partial(_divide_times, {column: kind.divisor for column, kind in stored_kinds.items()}),
         )
         # Of the kinds, only the types are fields of the format.
@@ -139,7 +139,7 @@ def _kind_name(kind: Any) -> Any:
     return kind.__name__ if isinstance(kind, type) else kind
 
 
-def _kind(column: str, kind: Any) -> Kind:
+def _find_kind(column: str, kind: Any) -> Kind:
     name = _kind_name(kind)
     if not _IS_NAME.fullmatch(str(column)):
         raise DataError(f"the column name is {column!r:.40}; it must consist of letters, digits and _")
@@ -150,7 +150,7 @@ def _kind(column: str, kind: Any) -> Kind:
     return KINDS[name]
 
 
-def _fast(column: str, kind: Kind | None, separator: str | None) -> Field:
+def _make_fast_field(column: str, kind: Kind | None, separator: str | None) -> Field:
     if kind is None or kind.type == TEXT:
         return formats.word("" if kind is None else column, separator or "")
     field = kind.fast(column)
@@ -159,7 +159,7 @@ def _fast(column: str, kind: Kind | None, separator: str | None) -> Field:
     )  # of date and time
 
 
-def _parser(kinds: tuple[Kind | None, ...]) -> Parser:
+def _make_parser(kinds: tuple[Kind | None, ...]) -> Parser:
     """Return a function that converts a line's fields to values of these kinds, and skips fields of kind None."""
 
     def parse(fields: list[bytes]) -> list[Any]:

@@ -145,7 +145,7 @@ def links_from_neighbors(rows: Any, every_s: float | None = None) -> Any:
     order = [name for name in ("packet", *measures) if name in columns] or ["source"]
     query_parts = {
         "time_s": "0" if every_s is None else "time_s",
-        "from_s": "0" if every_s is None else _interval_start(every_s),
+        "from_s": "0" if every_s is None else _make_interval_start_sql(every_s),
         "is_complete": "count(DISTINCT packet) = max(packet) + 1" if "packet" in columns else "true",
         "means": "".join(f", avg({name}) AS {name}" for name in measures),
         "measures": "".join(f", {name}" for name in measures),
@@ -156,7 +156,7 @@ def links_from_neighbors(rows: Any, every_s: float | None = None) -> Any:
     return run_query(_NEIGHBOR_LINKS.format(**query_parts), rows=rows)
 
 
-def _interval_start(every_s: float) -> str:
+def _make_interval_start_sql(every_s: float) -> str:
     """Return the SQL expression of the start of the interval that contains ``time_s``.
 
     The first interval begins at the value of the column start_s. Each interval has ``every_s`` seconds and begins where
@@ -204,7 +204,7 @@ def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = N
         "of_burst": f"(PARTITION BY file, transmitter, {by_columns}transaction)",
         "of_trial": "".join(f"trial.{name}, " for name in by),
         "same": "".join(f"AND heard.{name} = trial.{name} " for name in by),
-        "from_s": "start_s" if every_s is None else _interval_start(every_s),
+        "from_s": "start_s" if every_s is None else _make_interval_start_sql(every_s),
         "number": "name" if are_numbers else "CAST(dense_rank() OVER (ORDER BY name) - 1 AS BIGINT)",
         "once": _ONCE if is_spark(rows) else "",
     }

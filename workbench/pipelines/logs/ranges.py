@@ -64,7 +64,7 @@ def ranges_of(name: str, form: LineFormat, range_B: int | None = None, most: int
     Raises DataError if the file cannot be read, or if its beginning lacks the header that the format ``form`` needs.
     Raises it also if fewer than one line in twenty of the beginning is a valid row.
     """
-    beginning = _beginning(name, form)
+    beginning = _read_beginning(name, form)
     check_header(name, beginning, form)
     line_counts = Tally()
     line_counts.add(read_chunk(beginning, form, form.parser()))
@@ -85,7 +85,7 @@ def ranges_of(name: str, form: LineFormat, range_B: int | None = None, most: int
     ]
 
 
-def _beginning(name: str, form: LineFormat) -> bytes:
+def _read_beginning(name: str, form: LineFormat) -> bytes:
     """Return the beginning of a file in whole lines: about `CHECKED_B` bytes, but more lines than the header has."""
     beginning = b""
     for piece in chunks(name, CHECKED_B):
@@ -109,7 +109,7 @@ def read_range(byte_range: ByteRange, form: LineFormat, block_B: int = CHUNK_B) 
     # With a larger number than those of the header, `read_chunk` does not search the range for a header.
     after_header = form.header + 1
     shift, line = byte_range.first_line - after_header, after_header
-    for block in _blocks(byte_range, block_B):
+    for block in _read_blocks(byte_range, block_B):
         chunk = read_chunk(block, form, parse, line)
         yield chunk._replace(rejected=shift_lines(chunk.rejected, shift))
         line += block.count(b"\n")
@@ -120,7 +120,7 @@ def count_lines(byte_range: ByteRange, block_B: int = CHUNK_B) -> int:
 
     The range is read in blocks of about ``block_B`` bytes.
     """
-    return sum(block.count(b"\n") for block in _blocks(byte_range, block_B))
+    return sum(block.count(b"\n") for block in _read_blocks(byte_range, block_B))
 
 
 def shift_lines(rejected: pa.Table, lines: int) -> pa.Table:
@@ -131,7 +131,7 @@ def shift_lines(rejected: pa.Table, lines: int) -> pa.Table:
     return rejected.set_column(index, rejected.field(index), pc.add(rejected["line"], lines))
 
 
-def _blocks(byte_range: ByteRange, block_B: int) -> Iterator[bytes]:
+def _read_blocks(byte_range: ByteRange, block_B: int) -> Iterator[bytes]:
     """Yield the lines of a range in blocks of whole lines, each of about ``block_B`` bytes."""
     path, position_B, end_B, _ = byte_range
     assert end_B is not None
@@ -140,17 +140,17 @@ def _blocks(byte_range: ByteRange, block_B: int) -> Iterator[bytes]:
             if position_B > 0:
                 # The line that contains the last byte before the range belongs to an earlier range.
                 file.seek(position_B - 1)
-                position_B += len(_rest_of_line(file, path)) - 1
+                position_B += len(_read_rest_of_line(file, path)) - 1
             while position_B < end_B and (block := file.read(min(block_B, end_B - position_B))):
                 if not block.endswith(b"\n"):
-                    block += _rest_of_line(file, path)
+                    block += _read_rest_of_line(file, path)
                 yield block
                 position_B += len(block)
     except OSError as error:
         raise DataError(f"{path!r} cannot be read by a task of Spark ({error.strerror or error})") from error
 
 
-def _rest_of_line(file: BinaryIO, path: str) -> bytes:
+def _read_rest_of_line(file: BinaryIO, path: str) -> bytes:
     """Return the bytes of an open file from its position to the next line end, which is included.
 
     Raises DataError for more than `LONGEST_LINE_B` bytes.

@@ -139,7 +139,7 @@ def known_format(format_or_name: LineFormat | str) -> LineFormat:
     return FORMATS[format_or_name]
 
 
-def _with_file(table: pa.Table, name: str) -> pa.Table:
+def _add_file_column(table: pa.Table, name: str) -> pa.Table:
     return table.append_column(_FILE, pa.repeat(name, len(table)))
 
 
@@ -150,13 +150,13 @@ def schemas(form: LineFormat) -> tuple[pa.Schema, pa.Schema]:
 
 def name_tables(chunk: Chunk, name: str, form: LineFormat) -> tuple[pa.Table, pa.Table]:
     """Return a chunk's tables of rows and of rejected lines, both with the file's name added as a column."""
-    return _with_file(chunk.rows, name), _with_file(chunk.rejected, name).select(schemas(form)[1].names)
+    return _add_file_column(chunk.rows, name), _add_file_column(chunk.rejected, name).select(schemas(form)[1].names)
 
 
 # In this process
 
 
-def _read(
+def _read_files(
     names: list[str], form: LineFormat, progress: Callable[[float], Any] | None
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Yield (table of rows, table of rejected lines) for each piece of each file; ``names`` are the files' paths.
@@ -175,7 +175,7 @@ def _read(
 
 def _read_to_memory(names: list[str], form: LineFormat, progress: Callable[[float], Any] | None) -> Log:
     tables = [[schema.empty_table()] for schema in schemas(form)]
-    for pieces in _read(names, form, progress):
+    for pieces in _read_files(names, form, progress):
         for table_pieces, piece in zip(tables, pieces, strict=True):
             table_pieces.append(piece)
     return Log(*map(frame_of, tables))
@@ -188,7 +188,7 @@ def _read_to_folder(folder: Path, names: list[str], form: LineFormat, progress: 
     writers = [pq.ParquetWriter(path, schema) for path, schema in zip(draft_paths, schemas(form), strict=True)]
     try:
         try:
-            for row_tables in _read(names, form, progress):
+            for row_tables in _read_files(names, form, progress):
                 for writer, table in zip(writers, row_tables, strict=True):
                     if len(table):
                         writer.write_table(table)
@@ -234,7 +234,7 @@ class _Tables:
         def read(number: int, byte_range: ByteRange) -> Iterator[pa.Table]:
             return (chunk.rows for chunk in read_range(byte_range, form))
 
-        return self._with_names(self._map(range(len(self.ranges)), read, form.schema), schemas(form)[0])
+        return self._resolve_file_names(self._map_ranges(range(len(self.ranges)), read, form.schema), schemas(form)[0])
 
     def rejected(self) -> Any:
         """Return the DataFrame of rejected lines.
@@ -245,21 +245,21 @@ class _Tables:
         form = self.form
 
         def read(number: int, byte_range: ByteRange) -> Iterator[pa.Table]:
-            return (_with_number(chunk.rejected, number) for chunk in read_range(byte_range, form))
+            return (_add_number_column(chunk.rejected, number) for chunk in read_range(byte_range, form))
 
         def count(number: int, byte_range: ByteRange) -> Iterator[pa.Table]:
-            yield _with_number(pa.table({"lines": [count_lines(byte_range)]}), number)
+            yield _add_number_column(pa.table({"lines": [count_lines(byte_range)]}), number)
 
-        rejected_lines = self._map(range(len(self.ranges)), read, REJECTED.append(_RANGE_NUMBER))
+        rejected_lines = self._map_ranges(range(len(self.ranges)), read, REJECTED.append(_RANGE_NUMBER))
         files = [index for index, _ in self.ranges]
         followed = [number for number, (index, next_index) in enumerate(pairwise(files)) if index == next_index]
         if followed:
             count_schema = pa.schema([("lines", pa.int64()), _RANGE_NUMBER])
-            line_counts = self._map(followed, count, count_schema, COUNTED_IN_TASK)
+            line_counts = self._map_ranges(followed, count, count_schema, COUNTED_IN_TASK)
             rejected_lines = run_query(_LINE_NUMBERS, rejected=rejected_lines, counts=line_counts)
-        return self._with_names(rejected_lines, schemas(form)[1])
+        return self._resolve_file_names(rejected_lines, schemas(form)[1])
 
-    def _map(
+    def _map_ranges(
         self,
         numbers: Sequence[int],
         read: Callable[[int, ByteRange], Iterable[pa.Table]],
@@ -289,7 +289,7 @@ class _Tables:
         positions = self.spark.range(0, len(numbers), 1, tasks)
         return positions.mapInArrow(read_ranges, from_arrow_schema(sent_schema))
 
-    def _with_names(self, table: Any, schema: pa.Schema) -> Any:
+    def _resolve_file_names(self, table: Any, schema: pa.Schema) -> Any:
         """Return a DataFrame with the columns of ``schema``, and the names of files in place of their indices."""
         # SQL instead of `pyspark.sql.functions`, which do not work with a session of Spark Connect and a classic one
         # alike.
@@ -299,5 +299,5 @@ class _Tables:
         return table.selectExpr(*columns.values())
 
 
-def _with_number(table: pa.Table, number: int) -> pa.Table:
+def _add_number_column(table: pa.Table, number: int) -> pa.Table:
     return table.append_column(_RANGE_NUMBER, pa.array(np.full(len(table), number, np.int64)))

@@ -45,7 +45,7 @@ def replay(
     ``wb.pipelines.clean`` removes such readings.
     """
     readings = readings.rows if isinstance(readings, Log | Cleaned) else readings
-    keys = _keys(readings, key)
+    keys = _choose_keys(readings, key)
     for name, value in (("speed", speed), ("start_s", start_s)):
         if not is_number(value) or value < 0 or (name == "speed" and value == 0):
             allowed_range = "above 0" if name == "speed" else "of at least 0"
@@ -76,7 +76,7 @@ def replay(
     return tuple(workload_items)
 
 
-def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
+def _choose_keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
     """Return {column: key} of the values to publish.
 
     ``key`` is {column: key}, or "TEMP" or "HUMIDITY" for the usual column of this key, or None for both of them.

@@ -54,7 +54,7 @@ class LogSource(DataSource):
         """Return the Spark schema of the selected table. Raises DataError for an unknown format or table."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return from_arrow_schema(schemas(_format(self.options))[TABLES.index(_table(self.options))])
+        return from_arrow_schema(schemas(_parse_format(self.options))[TABLES.index(_parse_table(self.options))])
 
     def reader(self, schema: Any) -> DataSourceReader:
         """Return a reader of the log files in the option `path`. ``schema`` is ignored.
@@ -68,9 +68,9 @@ class LogReader(DataSourceReader):
     """A reader of the rows or the rejected lines of log files."""
 
     def __init__(self, options: Any) -> None:
-        self._format, self._table = _format(options), _table(options)
-        self._range_B = _range_B(options)
-        self._names = [name for path in _paths(options) for name in matching(path)]
+        self._format, self._table = _parse_format(options), _parse_table(options)
+        self._range_B = _parse_range_B(options)
+        self._names = [name for path in _parse_paths(options) for name in matching(path)]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each byte range: (name of the file, range, number of bytes of its header)."""
@@ -92,18 +92,18 @@ class LogReader(DataSourceReader):
                 yield from rows.to_batches(SPARK_ROWS)
             elif len(rejected):
                 if lines_before is None:
-                    lines_before = _count_before(byte_range, header_B)
+                    lines_before = _count_lines_before(byte_range, header_B)
                 yield from shift_lines(rejected, lines_before).to_batches(SPARK_ROWS)
 
 
-def _count_before(byte_range: ByteRange, header_B: int) -> int:
+def _count_lines_before(byte_range: ByteRange, header_B: int) -> int:
     """Return the number of lines of a file between its header, which has ``header_B`` bytes, and the range."""
     if byte_range.start_B == header_B:
         return 0
     return count_lines(byte_range._replace(start_B=header_B, end_B=byte_range.start_B))
 
 
-def _format(options: Any) -> LineFormat:
+def _parse_format(options: Any) -> LineFormat:
     text = options.get("format")
     if text is None:
         raise DataError(
@@ -113,14 +113,14 @@ def _format(options: Any) -> LineFormat:
     return LogFormat.from_json(text) if text.lstrip().startswith("{") else known_format(text)
 
 
-def _table(options: Any) -> str:
+def _parse_table(options: Any) -> str:
     table = options.get("table", TABLES[0])
     if table not in TABLES:
         raise DataError(f"the option 'table' is {table!r:.40}{meant(table, TABLES)}; it must be rows or rejected")
     return table
 
 
-def _paths(options: Any) -> list[str]:
+def _parse_paths(options: Any) -> list[str]:
     # Spark stores a list of paths as JSON.
     paths = [options["path"]] if "path" in options else json.loads(options.get("paths", "[]"))
     if not paths:
@@ -128,7 +128,7 @@ def _paths(options: Any) -> list[str]:
     return paths
 
 
-def _range_B(options: Any) -> int | None:
+def _parse_range_B(options: Any) -> int | None:
     text = options.get("range_MB")
     if text is None:
         return None

@@ -32,7 +32,7 @@ _MATCHES = {
 }
 
 
-def _matched_column(match: str, column: str) -> str:
+def _make_match_sql(match: str, column: str) -> str:
     """Return an SQL expression for the value of ``column`` in the publication that matches a delivery, or NULL.
 
     ``match`` is "text" or "place". With "text", the publication must have the text of the delivery. With "place", the
@@ -85,10 +85,10 @@ _DELIVERIES = f"""
         WHERE asked.first_us <= given.time_us AND given.time_us < asked.last_us
     ),
     matched AS (
-        SELECT got.scenario, got.row, {_matched_column("text", "item.publisher")} AS publisher_of_text,
-            {_matched_column("text", "item.published_us")} AS published_us_of_text,
-            {_matched_column("place", "item.publisher")} AS publisher_in_place,
-            {_matched_column("place", "item.published_us")} AS published_us_in_place,
+        SELECT got.scenario, got.row, {_make_match_sql("text", "item.publisher")} AS publisher_of_text,
+            {_make_match_sql("text", "item.published_us")} AS published_us_of_text,
+            {_make_match_sql("place", "item.publisher")} AS publisher_in_place,
+            {_make_match_sql("place", "item.published_us")} AS published_us_in_place,
             max(CASE WHEN item.detail = got.detail THEN 1 ELSE 0 END) AS has_text
         FROM delivered AS got JOIN items AS item
         ON item.scenario = got.scenario AND item.origin = got.origin AND item.sequence = got.sequence
@@ -123,7 +123,8 @@ def latency(traces: Any, over_runs: bool = False) -> Any:
     """
     query = f"""
         WITH {_DELIVERIES}
-        SELECT scenario, count(*) AS delivered, {_percentile(50)} AS latency_ms_p50, {_percentile(95)} AS latency_ms_p95
+        SELECT scenario, count(*) AS delivered, {_make_percentile_sql(50)} AS latency_ms_p50,
+            {_make_percentile_sql(95)} AS latency_ms_p95
         FROM ranked GROUP BY scenario
     """
     latency_table = run_sorted(query, ("scenario",), traces=traces)
@@ -230,7 +231,7 @@ def paths(traces: Any, over_runs: bool = False) -> Any:
     return band(path_table, select_scenarios(traces), key_columns, ("delivered",)) if over_runs else path_table
 
 
-def _percentile(percent: int) -> str:
+def _make_percentile_sql(percent: int) -> str:
     """Return the SQL expression of a percentile of the latency, in ms.
 
     The percentile is the smallest latency L such that at least ``percent`` % of the deliveries took L or less.

@@ -106,12 +106,12 @@ class RunReader(DataSourceReader):
     """A reader that simulates scenarios and returns the rows of their traces."""
 
     def __init__(self, options: Any) -> None:
-        self._documents = _documents(options["scenario"])
+        self._documents = _parse_documents(options["scenario"])
         self._engine = checked_engine(options.get("engine", "auto"))
         scenarios = [Scenario.from_json(document) for document in self._documents]
-        seeds = _seeds(options["seeds"]) if "seeds" in options else None
+        seeds = _parse_seeds(options["seeds"]) if "seeds" in options else None
         self._runs = [(index, seed) for index, scenario in enumerate(scenarios) for seed in seeds or [scenario.seed]]
-        self._tasks = min(len(self._runs), _whole(options["tasks"], "tasks") if "tasks" in options else TASKS)
+        self._tasks = min(len(self._runs), _parse_whole(options["tasks"], "tasks") if "tasks" in options else TASKS)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition per Spark task: a list of runs, each a pair (index of the scenario, seed).
@@ -135,7 +135,7 @@ class RunReader(DataSourceReader):
             )
 
 
-def _documents(text: str) -> list[str]:
+def _parse_documents(text: str) -> list[str]:
     try:
         scenario_values = json.loads(text)
     except ValueError as error:
@@ -148,18 +148,18 @@ def _documents(text: str) -> list[str]:
     ]
 
 
-def _seeds(text: str) -> list[int]:
+def _parse_seeds(text: str) -> list[int]:
     first_text, is_range, end_text = text.partition(":")
     if is_range:
-        seeds = list(range(_whole(first_text or "0", "seeds"), _whole(end_text, "seeds")))
+        seeds = list(range(_parse_whole(first_text or "0", "seeds"), _parse_whole(end_text, "seeds")))
     else:
-        seeds = [_whole(seed_text, "seeds") for seed_text in text.split(",")]
+        seeds = [_parse_whole(seed_text, "seeds") for seed_text in text.split(",")]
     if not seeds:
         raise ScenarioError(f"the option 'seeds' is {text!r:.60}, which contains no seed; write 0:200 or 1,5,7")
     return seeds
 
 
-def _whole(text: str, option: str) -> int:
+def _parse_whole(text: str, option: str) -> int:
     try:
         return int(text)
     except ValueError:

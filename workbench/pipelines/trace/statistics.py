@@ -28,7 +28,7 @@ def load_per_node(traces: Any, over_runs: bool = False) -> Any:
     without any row in a trace are missing. With ``over_runs`` the table has means and percentiles over all runs
     instead (see `band`).
     """
-    columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in _FRAMES)
+    columns = ", ".join(f"{_make_frame_count_sql(event)}, {_make_byte_sum_sql(event)}" for event in _FRAMES)
     query = f"SELECT scenario, node, {columns} FROM {{traces}} GROUP BY scenario, node"
     load_table = run_sorted(query, ("scenario", "node"), traces=traces)
     measures = [name for event in _FRAMES for name in (event, f"{event}_B")]
@@ -43,7 +43,9 @@ def load_per_link(traces: Any, over_runs: bool = False) -> Any:
     result of the function `traces`. With ``over_runs`` the table has means and percentiles over all runs instead (see
     `band`).
     """
-    columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in ("received", "lost"))
+    columns = ", ".join(
+        f"{_make_frame_count_sql(event)}, {_make_byte_sum_sql(event)}" for event in ("received", "lost")
+    )
     query = f"""
         SELECT scenario, peer AS sender, node AS receiver, count(*) AS sent,
             CAST(sum(size_B) AS BIGINT) AS sent_B, {columns}
@@ -162,11 +164,11 @@ def select_scenarios(traces: Any) -> Any:
     return run_sorted("SELECT DISTINCT scenario FROM {traces}", ("scenario",), traces=traces)
 
 
-def _frames(event: str) -> str:
+def _make_frame_count_sql(event: str) -> str:
     return f"count(CASE WHEN event = '{event}' THEN 1 END) AS {event}"
 
 
-def _bytes(event: str) -> str:
+def _make_byte_sum_sql(event: str) -> str:
     return f"CAST(sum(CASE WHEN event = '{event}' THEN size_B ELSE 0 END) AS BIGINT) AS {event}_B"
 
 

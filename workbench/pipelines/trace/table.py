@@ -46,7 +46,7 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
     but not given.
     """
     if isinstance(source, (str, Path, ObjectPath)):
-        return _table_of_folder(location(source).absolute(), spark, only, code)
+        return _open_folder_table(location(source).absolute(), spark, only, code)
     source_items = [source] if isinstance(source, (Run, Scenario)) else list(source)
     for item in source_items:
         if not isinstance(item, (Run, Scenario)):
@@ -81,10 +81,10 @@ PLAIN_SCHEMA = pa.schema(
 )
 
 
-def _table_of_folder(folder: Location, spark: Any, only: Collection[str] | None, code: str | None) -> Any:
-    stored_runs = _stored_runs(folder)
+def _open_folder_table(folder: Location, spark: Any, only: Collection[str] | None, code: str | None) -> Any:
+    stored_runs = _list_stored_runs(folder)
     unique_runs = without_repetitions(stored_runs)
-    runs_by_file = _select(folder, unique_runs, only, code)
+    runs_by_file = _select_stored_runs(folder, unique_runs, only, code)
     has_repetitions = unique_runs != stored_runs
     if spark is not None and (has_repetitions or isinstance(folder, ObjectPath)):
         # Spark's own reader of Parquet needs a jar for an object store, and reads repeated runs twice.
@@ -116,10 +116,10 @@ def select_runs(
     digest ``code``. Also raises it if the selection has two runs of the same scenario, made with different versions of
     the code; ``code`` then selects a version.
     """
-    return _select(folder, without_repetitions(_stored_runs(folder)), only, code)
+    return _select_stored_runs(folder, without_repetitions(_list_stored_runs(folder)), only, code)
 
 
-def _stored_runs(folder: Location) -> dict[Location, list[StoredRun]]:
+def _list_stored_runs(folder: Location) -> dict[Location, list[StoredRun]]:
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist")
     stored_runs = list_runs(folder)
@@ -128,7 +128,7 @@ def _stored_runs(folder: Location) -> dict[Location, list[StoredRun]]:
     return stored_runs
 
 
-def _select(
+def _select_stored_runs(
     folder: Location, stored_runs: dict[Location, list[StoredRun]], only: Collection[str] | None, code: str | None
 ) -> dict[Location, list[StoredRun]]:
     """Return the runs of ``stored_runs`` that `select_runs` would select, in the same form {file: runs}.

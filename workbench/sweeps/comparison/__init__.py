@@ -88,7 +88,7 @@ def compare(
 
     Raises ScenarioError for an invalid axis, value or protocol.
     """
-    protocol_by_name = _by_name(protocols)
+    protocol_by_name = _name_protocols(protocols)
     seed_values = range(1, seeds + 1) if isinstance(seeds, int) else list(seeds)
     over = dict(over or {})
     for path in over:
@@ -107,7 +107,7 @@ def compare(
     return Comparison(sweep.run(out=out, runner=runner, progress=progress))
 
 
-def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str, Protocol]:
+def _name_protocols(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str, Protocol]:
     """Return {name in charts: protocol}. In a list, the second protocol of a class gets the name "CLASS 2".
 
     Raises ScenarioError if ``protocols`` is empty or contains anything but protocols.
@@ -217,13 +217,17 @@ class Comparison:
         """
         import pandas as pd
 
-        runs = self._frame(metric, x)
+        runs = self._make_frame(metric, x)
         group_columns = ["protocol", *([x] if x else [])]
         summary_rows = []
         for group_labels, metric_values in runs.groupby(group_columns, sort=False)[metric]:
             present_values = [float(value) for value in metric_values.dropna()]
             summary_rows.append(
-                (*group_labels, *_statistics(present_values, is_share(metric, metric_values)), len(present_values))
+                (
+                    *group_labels,
+                    *_compute_statistics(present_values, is_share(metric, metric_values)),
+                    len(present_values),
+                )
             )
         statistics = ["mean", "low", "high", "median", "median_low", "median_high", "p90_low", "p90_high", "finite"]
         return pd.DataFrame(summary_rows, columns=[*group_columns, *statistics, "runs"])
@@ -258,7 +262,7 @@ class Comparison:
                 f"the argument `metric` is {metric!r}; neither more nor less of it is better, "
                 "so it has no winner; choose another metric"
             )
-        runs = self._frame(metric, *axes)
+        runs = self._make_frame(metric, *axes)
         groups = runs.groupby(list(axes), sort=False) if axes else [((), runs)]
         winner_rows = [
             (*axis_values, *self._find_winner(group, metric, axes, delivering, not metric_format.is_more_better))
@@ -330,7 +334,7 @@ class Comparison:
             verdict,
         )
 
-    def _frame(self, metric: str, *axes: str | None) -> pd.DataFrame:
+    def _make_frame(self, metric: str, *axes: str | None) -> pd.DataFrame:
         if metric not in self.table.metrics:
             names_text = ", ".join(self.table.metrics)
             raise ParameterError(
@@ -357,7 +361,7 @@ class Comparison:
         body_rows = "".join(
             f"<tr><th>{escape(protocol)}</th>{''.join(cells)}</tr>"
             for protocol, cells in zip(
-                self.protocols, zip(*(self._cells(name) for name in metric_names), strict=True), strict=True
+                self.protocols, zip(*(self._format_cells(name) for name in metric_names), strict=True), strict=True
             )
         )
         runs = len(self.table) // len(self.protocols)
@@ -370,7 +374,7 @@ class Comparison:
             f"<p>Conditions</p><ul>{note_items}</ul>"
         )
 
-    def _cells(self, metric: str) -> list[str]:
+    def _format_cells(self, metric: str) -> list[str]:
         from workbench.sweeps.comparison.cells import cell_html
 
         metric_format = shown_as(metric)
@@ -380,7 +384,7 @@ class Comparison:
         ]
 
 
-def _statistics(values: list[float], is_a_share: bool) -> tuple[float, ...]:
+def _compute_statistics(values: list[float], is_a_share: bool) -> tuple[float, ...]:
     """Return (mean, low, high, median, median_low, median_high, p90_low, p90_high, finite) of `Comparison.summary`.
 
     ``finite`` is the fraction of ``values`` that are finite. With ``is_a_share`` the values are shares (0 to 1), so

@@ -16,14 +16,14 @@ def cell_html(shown: Shown, mean: float, half: float, median: float) -> str:
     if math.isnan(mean):
         return "<td>–</td>"
     if math.isinf(mean):
-        return f"<td>median {_write(shown, median)}</td>"
+        return f"<td>median {_format_value(shown, median)}</td>"
     digits = 1000 if shown.unit == "%" else 1 if abs(mean) >= 100 or mean == int(mean) else 1000 / abs(mean)
     if math.isnan(half) or half * digits < 0.5:  # less than half of the last digit that is shown
-        return f"<td>{_write(shown, mean)}</td>"
-    return f"<td>{_write(shown, mean)} ± {_write(shown, half)}</td>"
+        return f"<td>{_format_value(shown, mean)}</td>"
+    return f"<td>{_format_value(shown, mean)} ± {_format_value(shown, half)}</td>"
 
 
-def _write(shown: Shown, value: float) -> str:
+def _format_value(shown: Shown, value: float) -> str:
     if math.isinf(value):
         return "∞"
     if shown.unit == "%":

@@ -174,13 +174,13 @@ def measure(run: Run) -> dict[str, float]:
         is_in_period = (published_s >= first * duration_s) & (published_s < last * duration_s)
         numbers[period] = float(arrived[is_in_period].mean()) if is_in_period.any() else math.nan
     for name, share in (("steady_from_begin_s", _SHARES[1]), ("steady_from_end_s", _SHARES[2])):
-        numbers[name] = _steady_after_s(published_s, arrived, share * duration_s)
+        numbers[name] = _find_recovery_s(published_s, arrived, share * duration_s)
     metrics = run.metrics
     numbers["wrong"], numbers["repeated"] = metrics["wrong_deliveries"], metrics["duplicate_deliveries"]
     return numbers
 
 
-def _steady_after_s(published_s: np.ndarray, arrived: np.ndarray, begin_s: float) -> float:
+def _find_recovery_s(published_s: np.ndarray, arrived: np.ndarray, begin_s: float) -> float:
     """Return the recovery time: seconds from ``begin_s`` to the publication from which on delivery is steady.
 
     The module docstring defines "steady". The result is infinite if delivery never becomes steady, and NaN if no

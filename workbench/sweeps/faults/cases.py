@@ -124,7 +124,7 @@ def _burst_loss(place: Place) -> list[Any]:
     return [burst_loss(4.0, 1.0, start_s=place.begin_s, stop_s=place.end_s)]
 
 
-def _jam(place: Place) -> list[Any]:
+def _jammer(place: Place) -> list[Any]:
     """Return the workload items of a jammer in the middle of the network.
 
     The jammer's radius is a sixth of the network's longer side.
@@ -138,7 +138,7 @@ def _burst_of_readings(place: Place) -> list[Any]:
     return [publish(place.sources, "TEMP IS 27", start_s=place.begin_s + number * 0.001) for number in range(20)]
 
 
-def _saturated(place: Place) -> list[Any]:
+def _saturated_channel(place: Place) -> list[Any]:
     """Return the workload items of a saturated channel: each source publishes ten readings a second."""
     return [publish(place.sources, "TEMP IS 26", every_s=0.1, start_s=place.begin_s, stop_s=place.end_s, stagger=True)]
 
@@ -209,9 +209,9 @@ FAULTS: dict[str, Callable[[Place], list[Any]]] = {
     "partition": _partition,
     "deaf relay": _deaf_relay,
     "burst loss": _burst_loss,
-    "jammer": _jam,
+    "jammer": _jammer,
     "burst of readings": _burst_of_readings,
-    "saturated channel": _saturated,
+    "saturated channel": _saturated_channel,
     "sink moves": _sink_moves,
     "all move": _all_move,
     "never at rest": _never_at_rest,

@@ -125,13 +125,13 @@ class Adaptive:
             table = self._rounds.run(design, out, runner, progress)
             groups = np.split(values_of(table, self._metric), np.cumsum(counts)[:-1])
             bands = [interval(metric_values[np.isfinite(metric_values)].tolist()) for metric_values in groups]
-            next_counts = [self._next_count(count, *band) for count, band in zip(counts, bands, strict=True)]
+            next_counts = [self._choose_next_count(count, *band) for count, band in zip(counts, bands, strict=True)]
             if next_counts == counts:
-                self.bands = self._bands_frame(bands)
+                self.bands = self._make_bands_frame(bands)
                 return table
             counts = next_counts
 
-    def _next_count(self, count: int, mean: float, half: float, runs: int) -> int:
+    def _choose_next_count(self, count: int, mean: float, half: float, runs: int) -> int:
         """Return the total number of runs to which a combination of parameter values is extended next.
 
         The combination has ``count`` runs so far; ``runs`` of them have the metric. Their confidence band is ``mean`` ±
@@ -142,7 +142,7 @@ class Adaptive:
         needed_runs = math.ceil(count * (2 * half / self._wanted) ** 2)
         return min(max(needed_runs, count + 1), 2 * count, len(self._repeats))
 
-    def _bands_frame(self, bands: list[tuple[float, float, int]]) -> pd.DataFrame:
+    def _make_bands_frame(self, bands: list[tuple[float, float, int]]) -> pd.DataFrame:
         import pandas as pd
 
         band_rows = [

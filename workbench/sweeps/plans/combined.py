@@ -248,7 +248,7 @@ class Finder:
         self._order = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._order]
 
-    def _key(self, number: int) -> tuple[Any, ...]:
+    def _make_key(self, number: int) -> tuple[Any, ...]:
         return key(self._design.overrides(number), self._paths)
 
     def numbers(self, overrides: dict[str, Any]) -> np.ndarray:
@@ -259,7 +259,7 @@ class Finder:
         wanted_key = key(overrides, self._paths)
         first_index, end_index = (np.searchsorted(self._hashes, hash(wanted_key), side) for side in ("left", "right"))
         return np.array(
-            [number for number in self._order[first_index:end_index].tolist() if self._key(number) == wanted_key],
+            [number for number in self._order[first_index:end_index].tolist() if self._make_key(number) == wanted_key],
             np.int64,
         )
 
@@ -267,7 +267,7 @@ class Finder:
         """Return the numbers of two points with equal values of all indexed parameters; None if all points differ."""
         for index in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
             first_number, second_number = self._order[index : index + 2].tolist()
-            if self._key(first_number) == self._key(second_number):
+            if self._make_key(first_number) == self._make_key(second_number):
                 return first_number, second_number
         return None
 
@@ -299,7 +299,7 @@ def numbers_in(design: Design, other: Design) -> np.ndarray:
     """
     paths = other.paths
     if len(other) * _POINTS_PER_SEARCH <= len(design):
-        find = _make_find(design, paths)
+        find = _make_find_function(design, paths)
         return np.unique(np.concatenate([find(other.overrides(number)) for number in range(len(other))]))
     hashes, other_hashes = hashes_of(design, paths), hashes_of(other, paths)
     candidate_numbers = np.flatnonzero(np.isin(hashes, other_hashes)).tolist()
@@ -311,7 +311,7 @@ def numbers_in(design: Design, other: Design) -> np.ndarray:
     )
 
 
-def _make_find(design: Design, paths: Sequence[str]) -> Any:
+def _make_find_function(design: Design, paths: Sequence[str]) -> Any:
     """Return a function from {path of a parameter: value} to the numbers of the points with these values.
 
     ``paths`` are the parameters by which to search. In a product each of the two designs is searched by itself, and in
@@ -324,7 +324,7 @@ def _make_find(design: Design, paths: Sequence[str]) -> Any:
         own_paths = [path for path in paths if path in design.paths]
         all_numbers = np.arange(len(design))
         return Finder(design, own_paths).numbers if own_paths else lambda overrides: all_numbers
-    find_and_size = [(_make_find(factor, paths), len(factor)) for factor in factors]
+    find_and_size = [(_make_find_function(factor, paths), len(factor)) for factor in factors]
 
     def find(overrides: dict[str, Any]) -> np.ndarray:
         numbers = np.zeros(1, np.int64)

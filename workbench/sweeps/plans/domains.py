@@ -148,10 +148,10 @@ def domains_of(over: Any) -> dict[str, Domain]:
             f"the argument `over` is {over!r:.80}; it must map paths to ranges or lists: "
             f'over={{"radio.loss": wb.plans.between(0.0, 0.3)}}'
         )
-    return {path: _domain(path, choice) for path, choice in over.items()}
+    return {path: _make_domain(path, choice) for path, choice in over.items()}
 
 
-def _domain(path: Any, choice: Any) -> Domain:
+def _make_domain(path: Any, choice: Any) -> Domain:
     if isinstance(choice, (Between, Whole)):
         axis(path, [choice.low])  # Raises for an invalid path.
         return choice

@@ -80,7 +80,9 @@ def points(given: Iterable[Mapping[str, Any]]) -> Points:
             raise ScenarioError(
                 f"point {point_number} has the paths {paths}, point 0 has {first_paths}; they must be the same"
             )
-    return _parallel({path: [point_mapping[path] for point_mapping in point_mappings] for path in point_mappings[0]})
+    return _make_parallel_points(
+        {path: [point_mapping[path] for point_mapping in point_mappings] for path in point_mappings[0]}
+    )
 
 
 def zipped(over: Mapping[str, Any]) -> Points:
@@ -107,11 +109,13 @@ def zipped(over: Mapping[str, Any]) -> Points:
         raise ScenarioError(
             f"the lists in the argument `over` have different lengths: {lengths_text}; use lists of the same length"
         )
-    return _parallel({path: choices if isinstance(choices, Mapping) else lists[path] for path, choices in over.items()})
+    return _make_parallel_points(
+        {path: choices if isinstance(choices, Mapping) else lists[path] for path, choices in over.items()}
+    )
 
 
-def _parallel(over: Mapping[str, Any]) -> Points:
-    design = Points(tuple(_axis(path, choices) for path, choices in over.items()))
+def _make_parallel_points(over: Mapping[str, Any]) -> Points:
+    design = Points(tuple(_make_axis(path, choices) for path, choices in over.items()))
     duplicates = Finder(design, design.paths).duplicates()
     if duplicates is not None:
         labels = ", ".join(f"{path}={label}" for path, label in design.labels(duplicates[0]).items())
@@ -121,7 +125,7 @@ def _parallel(over: Mapping[str, Any]) -> Points:
     return design
 
 
-def _axis(path: Any, choices: Any) -> Axis:
+def _make_axis(path: Any, choices: Any) -> Axis:
     """Return the axis of the parameter ``path``, whose values may repeat, unlike those of a grid.
 
     ``choices`` is a list of values, or {name: value}. Equal values in a list have the same label.
@@ -136,17 +140,17 @@ def _axis(path: Any, choices: Any) -> Axis:
     ):
         axis(path, axis_values[:1])  # Raises for an invalid path.
         return Axis(path, tuple(axis_values), tuple(axis_values))
-    value_by_identity = dict(zip(map(_identity, axis_values), axis_values, strict=True))
+    value_by_identity = dict(zip(map(_make_identity_key, axis_values), axis_values, strict=True))
     names = [str(name) for name in choices] if isinstance(choices, Mapping) else None
     distinct_axis = axis(path, list(value_by_identity.values()))
     value_and_label = dict(
         zip(value_by_identity, zip(distinct_axis.values, distinct_axis.labels, strict=True), strict=True)
     )
-    value_label_pairs = [value_and_label[_identity(value)] for value in axis_values]
+    value_label_pairs = [value_and_label[_make_identity_key(value)] for value in axis_values]
     return Axis(
         path, tuple(value for value, _ in value_label_pairs), tuple(names or (label for _, label in value_label_pairs))
     )
 
 
-def _identity(value: Any) -> Any:
+def _make_identity_key(value: Any) -> Any:
     return (type(value), value) if isinstance(value, _PLAIN) else values.identity_text(value)

@@ -51,9 +51,9 @@ class PairedSeeds(Design):
     def __init__(self, count: int, first: int, makers: dict[str, Callable[[int], Any]]) -> None:
         self.paths = ("seed", *makers)
         self._count, self._first, self._makers = count, first, makers
-        self._cached = lru_cache(maxsize=_MOST_CACHED)(self._make)
+        self._cached = lru_cache(maxsize=_MOST_CACHED)(self._make_value)
 
-    def _make(self, path: str, seed: int) -> Any:
+    def _make_value(self, path: str, seed: int) -> Any:
         value = self._makers[path](seed)
         return values.normalize_topology(value) if path == "topology" else value
 
@@ -141,7 +141,7 @@ def paired_seeds(
     _check_count(count, first)
     makers: dict[str, Callable[[int], Any]] = {}
     if topology is not None:
-        makers["topology"] = _network_maker(topology)
+        makers["topology"] = _make_network_maker(topology)
     if workload is not None:
         if not callable(workload):
             raise ScenarioError(
@@ -158,7 +158,7 @@ def _check_count(count: Any, first: Any) -> None:
         raise ScenarioError(f"the first seed is {first!r:.60}; it must be a whole number")
 
 
-def _network_maker(topology: Any) -> Callable[[int], nx.DiGraph]:
+def _make_network_maker(topology: Any) -> Callable[[int], nx.DiGraph]:
     if isinstance(topology, nx.Graph):
         recipe = topology.graph.get("recipe") or {}
         if "seed" not in recipe:
@@ -197,7 +197,7 @@ def paired_differences(
     """
     import pandas as pd
 
-    runs = _checked_frame(table, y, by, x)
+    runs = _make_checked_frame(table, y, by, x)
     by_values = list(dict.fromkeys(runs[by]))
     baseline = by_values[0] if baseline is None else baseline
     if baseline not in by_values:
@@ -213,12 +213,14 @@ def paired_differences(
         groups: Any = [((), pairs)] if x is None else pairs.groupby(level=x, sort=False)
         for x_value, group in groups if by_value != baseline else ():
             x_cells = () if x is None else (x_value,)
-            difference_rows.append((by_value, *x_cells, *_compare(group["one"].tolist(), group["base"].tolist())))
+            difference_rows.append(
+                (by_value, *x_cells, *_compare_groups(group["one"].tolist(), group["base"].tolist()))
+            )
     columns = ["difference", "low", "high", "pairs", "unpaired_low", "unpaired_high"]
     return pd.DataFrame(difference_rows, columns=[by, *([] if x is None else [x]), *columns])
 
 
-def _compare(group: list[float], base: list[float]) -> tuple[float, ...]:
+def _compare_groups(group: list[float], base: list[float]) -> tuple[float, ...]:
     mean, half_width, pairs = interval([value - base_value for value, base_value in zip(group, base, strict=True)])
     unpaired_half_width = _welch_half_width(group, base)
     return mean, mean - half_width, mean + half_width, pairs, mean - unpaired_half_width, mean + unpaired_half_width
@@ -247,7 +249,7 @@ def _variance(numbers: list[float]) -> float:
     return sum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
 
 
-def _checked_frame(table: Any, y: str, by: str, x: str | None) -> pd.DataFrame:
+def _make_checked_frame(table: Any, y: str, by: str, x: str | None) -> pd.DataFrame:
     runs = table.to_pandas()
     for axis_path in (by,) if x is None else (by, x):
         if axis_path not in table.axes:

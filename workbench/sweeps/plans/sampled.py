@@ -114,7 +114,7 @@ def random(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     >>> len(random(100, {"radio.loss": between(0.0, 0.3), "protocol.ttl": whole(3, 12)}))
     100
     """
-    domains = _check(count, over, seed)
+    domains = _check_arguments(count, over, seed)
     draw_key = np.uint64(draws.make_key(seed, _PURPOSE))
     counters = np.arange(1, count * len(domains) + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -134,7 +134,7 @@ def latin_hypercube(count: int, over: Mapping[str, Any], seed: int = 1) -> Desig
     """
     from scipy.stats import qmc
 
-    domains = _check(count, over, seed)
+    domains = _check_arguments(count, over, seed)
     return _make_design(domains, qmc.LatinHypercube(d=len(domains), rng=seed).random(count), "latin_hypercube", seed)
 
 
@@ -150,7 +150,7 @@ def sobol(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     """
     from scipy.stats import qmc
 
-    domains = _check(count, over, seed)
+    domains = _check_arguments(count, over, seed)
     if count & (count - 1):
         lower_power = 1 << (count.bit_length() - 1)
         raise ScenarioError(
@@ -160,7 +160,7 @@ def sobol(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     return _make_design(domains, qmc.Sobol(d=len(domains), rng=seed).random(count), "sobol", seed)
 
 
-def _check(count: Any, over: Any, seed: Any) -> dict[str, Domain]:
+def _check_arguments(count: Any, over: Any, seed: Any) -> dict[str, Domain]:
     if not is_whole(count) or not 1 <= count <= MOST_POINTS:
         raise ScenarioError(f"the number of points is {count!r:.60}; it must be a whole number from 1 to {MOST_POINTS}")
     if not is_whole(seed) or seed < 0:

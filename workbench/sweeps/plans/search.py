@@ -119,23 +119,25 @@ class Search:
         """
         optuna = _import_optuna()
         points = np.empty((0, len(self._domains)))
-        with _quiet_log(optuna):
+        with _silence_log(optuna):
             sampler = optuna.samplers.TPESampler(seed=self._seed)
             study = optuna.create_study(sampler=sampler, direction="minimize" if self._is_least else "maximize")
             while len(points) < self._trials:
                 new_trials = [study.ask() for _ in range(min(self._at_once, self._trials - len(points)))]
-                suggested_points = [[_suggest(trial, *item) for item in self._domains.items()] for trial in new_trials]
+                suggested_points = [
+                    [_suggest_value(trial, *item) for item in self._domains.items()] for trial in new_trials
+                ]
                 points = np.vstack([points, suggested_points])
-                table, means = self._evaluate(points, out, runner, progress)
+                table, means = self._run_trials(points, out, runner, progress)
                 for trial, trial_means in zip(new_trials, means[-len(new_trials) :], strict=True):
-                    self._report(study, optuna, trial, trial_means)
-        return self._result(points, means, table)
+                    self._report_trial(study, optuna, trial, trial_means)
+        return self._make_result(points, means, table)
 
     @property
     def _metrics(self) -> list[str]:
         return list(dict.fromkeys((self._metric, *(constraint.metric for constraint in self._constraints))))
 
-    def _evaluate(
+    def _run_trials(
         self, points: np.ndarray, out: str | Path | None, runner: Any, progress: bool | None
     ) -> tuple[SweepTable, list[dict[str, float]]]:
         """Run the trials ``points`` that have no stored result yet, and return the results of all trials.
@@ -152,7 +154,7 @@ class Search:
             means[metric] = runs.mean(axis=1)[row_to_point].tolist()
         return table, [dict(zip(means, row, strict=True)) for row in zip(*means.values(), strict=True)]
 
-    def _report(self, study: Any, optuna: Any, trial: Any, trial_means: dict[str, float]) -> None:
+    def _report_trial(self, study: Any, optuna: Any, trial: Any, trial_means: dict[str, float]) -> None:
         """Report a trial's means to optuna's study; a trial with a failed run or a missing metric counts as failed."""
         if not all(map(np.isfinite, trial_means.values())):
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
@@ -161,7 +163,7 @@ class Search:
             trial.set_constraint(constraint.text, constraint.excess(trial_means[constraint.metric]))
         study.tell(trial, trial_means[self._metric])
 
-    def _result(self, points: np.ndarray, means: list[dict[str, float]], table: SweepTable) -> SearchResult:
+    def _make_result(self, points: np.ndarray, means: list[dict[str, float]], table: SweepTable) -> SearchResult:
         import pandas as pd
 
         design = Sampled(self._domains, points, "search", self._seed)
@@ -240,7 +242,9 @@ def search(
     settings = {
         "metric": minimize if maximize is None else maximize,
         "is_least": maximize is None,
-        "constraints": [_constraint(text) for text in ([subject_to] if isinstance(subject_to, str) else subject_to)],
+        "constraints": [
+            _parse_constraint(text) for text in ([subject_to] if isinstance(subject_to, str) else subject_to)
+        ],
         "trials": trials,
         "at_once": checked_number("at_once", at_once, 1, _MOST_TRIALS),
         "seed": checked_number("seed", seed, 0, 2**31),
@@ -256,7 +260,7 @@ def search(
     return search_plan
 
 
-def _constraint(text: Any) -> Constraint:
+def _parse_constraint(text: Any) -> Constraint:
     match = _CONSTRAINT.fullmatch(text) if isinstance(text, str) else None
     try:
         if match:
@@ -269,7 +273,7 @@ def _constraint(text: Any) -> Constraint:
     )
 
 
-def _suggest(trial: Any, path: str, domain: Domain) -> float:
+def _suggest_value(trial: Any, path: str, domain: Domain) -> float:
     """Return optuna's suggestion for the parameter ``path`` as a float: a number of its range, or an index of its list.
 
     Its domain's method ``value`` converts this float to the parameter's value.
@@ -291,7 +295,7 @@ def _import_optuna() -> Any:
 
 
 @contextmanager
-def _quiet_log(optuna: Any) -> Iterator[None]:
+def _silence_log(optuna: Any) -> Iterator[None]:
     """Suppress optuna's log lines inside the context, because the sweep displays its own progress."""
     previous_level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -86,7 +86,7 @@ class Sensitivity:
     def __init__(self, rounds: Rounds, domains: dict[str, Any], repeats: Design, metric: str, **settings: Any) -> None:
         self._rounds, self._domains, self._repeats, self._metric = rounds, domains, repeats, metric
         self._method, self._samples, self._seed = settings["method"], settings["samples"], settings["seed"]
-        self._shares = _sample(self._problem, self._method, self._samples, self._seed)
+        self._shares = _draw_samples(self._problem, self._method, self._samples, self._seed)
         sampled_points = Sampled(domains, values_at(domains, self._shares), self._method, self._seed)
         design, self._row_to_point = distinct(sampled_points)
         self.design = Crossed(design, repeats)
@@ -120,7 +120,7 @@ class Sensitivity:
             raise WorkbenchError(
                 f"{self._metric} is {point_means[0]:g} at all points, so no parameter affects it; choose wider ranges"
             )
-        indices = _estimate(self._problem, self._method, shares, point_means, self._seed)
+        indices = _estimate_indices(self._problem, self._method, shares, point_means, self._seed)
         samples = len(point_means) // self._sample_size
         return SensitivityResult(self._method, self._metric, indices, table, samples)
 
@@ -196,7 +196,7 @@ def sensitivity(
     return analysis
 
 
-def _salib(module: str) -> Any:
+def _import_salib(module: str) -> Any:
     from importlib import import_module
 
     try:
@@ -205,18 +205,18 @@ def _salib(module: str) -> Any:
         raise WorkbenchError(f"a sensitivity analysis needs SALib ({error}): pip install 'SALib>=1.5'") from None
 
 
-def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np.ndarray:
+def _draw_samples(problem: dict[str, Any], method: str, samples: int, seed: int) -> np.ndarray:
     """Return the points to run as an array (points × parameters) of numbers from 0 to 1.
 
     ``problem`` is SALib's description of the parameters, ``method`` is "morris" or "sobol". ``samples`` is the number
     of samples; the points of one sample are adjacent rows. ``seed`` determines the draws.
     """
     if method == "morris":
-        return _salib("sample.morris").sample(problem, samples, num_levels=LEVELS, seed=seed)
-    return _salib("sample.sobol").sample(problem, samples, calc_second_order=False, seed=seed)
+        return _import_salib("sample.morris").sample(problem, samples, num_levels=LEVELS, seed=seed)
+    return _import_salib("sample.sobol").sample(problem, samples, calc_second_order=False, seed=seed)
 
 
-def _estimate(
+def _estimate_indices(
     problem: dict[str, Any], method: str, shares: np.ndarray, point_means: np.ndarray, seed: int
 ) -> pd.DataFrame:
     """Return a table with a row per parameter and its sensitivity indices, the most important parameter first.
@@ -228,10 +228,12 @@ def _estimate(
 
     resampling: dict[str, Any] = {"num_resamples": _RESAMPLES, "seed": seed}
     if method == "morris":
-        estimates = _salib("analyze.morris").analyze(problem, shares, point_means, num_levels=LEVELS, **resampling)
+        estimates = _import_salib("analyze.morris").analyze(
+            problem, shares, point_means, num_levels=LEVELS, **resampling
+        )
         salib_names = {"mu_star": "mu_star", "mu_star_half": "mu_star_conf", "sigma": "sigma", "mu": "mu"}
     else:
-        estimates = _salib("analyze.sobol").analyze(problem, point_means, calc_second_order=False, **resampling)
+        estimates = _import_salib("analyze.sobol").analyze(problem, point_means, calc_second_order=False, **resampling)
         salib_names = {"S1": "S1", "S1_half": "S1_conf", "ST": "ST", "ST_half": "ST_conf"}
     columns = {our_name: np.asarray(estimates[salib_name], float) for our_name, salib_name in salib_names.items()}
     index_table = pd.DataFrame({"parameter": problem["names"], **columns})

@@ -141,11 +141,11 @@ class _Jobs:
         ``packed`` is the plan as bytes (`pack`). Raises WorkbenchError if Spark cannot send it.
         """
         try:
-            self._names = self._threads.submit(self._send, packed).result()
+            self._names = self._threads.submit(self._send_plan, packed).result()
         except Exception as error:
             raise WorkbenchError(f"the sweep's code could not be sent to Spark: {reason(error)}") from None
 
-    def _send(self, packed: bytes) -> tuple[str | None, str, str]:
+    def _send_plan(self, packed: bytes) -> tuple[str | None, str, str]:
         plan = shipping.plan_file(packed)
         package = None if self._session.is_here else shipping.package_file()
         for path in (plan, *([package] if package else [])):
@@ -168,19 +168,19 @@ class _Jobs:
         return max(TASK_S, self._cores / _TASKS_A_SECOND)
 
     @property
-    def _most_running(self) -> int:
+    def _most_running_tasks(self) -> int:
         return min(self._cores + max(1, self._cores // 4), _MOST_TASKS)
 
     def feed(self, shares: Shares) -> bool:
-        """Start tasks for shares (lists of points) of the queue ``shares``, while fewer than `_most_running` run.
+        """Start tasks for shares (lists of points) of the queue ``shares``, while fewer than `_most_running_tasks` run.
 
         Return whether a task is running; False means that all points are done.
         """
-        while len(self._sent) < self._most_running and (share := shares.take(self._cores)):
-            self._sent[self._threads.submit(self._run, share)] = share, time.monotonic()
+        while len(self._sent) < self._most_running_tasks and (share := shares.take(self._cores)):
+            self._sent[self._threads.submit(self._run_share, share)] = share, time.monotonic()
         return bool(self._sent)
 
-    def _run(self, share: list[int]) -> pa.Table:
+    def _run_share(self, share: list[int]) -> pa.Table:
         mapper = shipping.task(*self._names, share, self._timeout_s, self._trace_folder)
         table = self._session.run_task(self._group, mapper, SCHEMA)
         self._cores = self._session.cores  # Workers come and go.
@@ -200,11 +200,11 @@ class _Jobs:
             else:
                 self._lost_in_a_row = 0
                 shares.record_time(len(table), sum(table.column("task_s").to_pylist()))
-                task_rows = [self._with_scenario(row) for row in rows_from_table(table)]
+                task_rows = [self._add_scenario(row) for row in rows_from_table(table)]
             if task_rows:
                 yield task_rows
 
-    def _with_scenario(self, row: Row) -> Row:
+    def _add_scenario(self, row: Row) -> Row:
         return failed_row(self._plan, row.number, row.error or "") if row.engine == NO_ENGINE else row
 
     def _handle_lost(self, share: list[int], error: Exception, shares: Shares) -> list[Row]:
@@ -215,7 +215,7 @@ class _Jobs:
         """
         cause = reason(error)
         self._lost_in_a_row += 1
-        is_hopeless = self._lost_in_a_row > max(_LOST_IN_A_ROW, _ROUNDS_LOST * self._most_running)
+        is_hopeless = self._lost_in_a_row > max(_LOST_IN_A_ROW, _ROUNDS_LOST * self._most_running_tasks)
         if is_hopeless or not _LOST.search(str(error)):
             raise WorkbenchError(f"Spark could not run the sweep: {cause}")
         if len(share) > 1:

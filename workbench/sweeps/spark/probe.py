@@ -99,7 +99,7 @@ def read_memory(root: str = "/") -> dict[str, float | None]:
     """
     available_B: float | None = None
     limit_B: float | None = None
-    for line in _read(Path(root, "proc", "meminfo")).splitlines():
+    for line in _read_text(Path(root, "proc", "meminfo")).splitlines():
         if line.startswith("MemAvailable:"):
             available_B = float(line.split()[1]) * 1024
     for folder in _control_groups(Path(root)):
@@ -107,7 +107,7 @@ def read_memory(root: str = "/") -> dict[str, float | None]:
             ("memory.max", "memory.current"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes"),
         ):
-            limit, usage = _read(folder / limit_name).strip(), _read(folder / usage_name).strip()
+            limit, usage = _read_text(folder / limit_name).strip(), _read_text(folder / usage_name).strip()
             if limit.isdigit() and usage.isdigit() and int(limit) < 1 << 60:  # a larger number means no limit
                 limit_B = min(float(limit), limit_B or float("inf"))
                 unused_B = max(0.0, float(limit) - float(usage) + _reclaimable_B(folder))
@@ -117,7 +117,7 @@ def read_memory(root: str = "/") -> dict[str, float | None]:
 
 def _reclaimable_B(folder: Path) -> float:
     """Return how many bytes of a control group's memory hold cached files, which the kernel frees when necessary."""
-    for line in _read(folder / "memory.stat").splitlines():
+    for line in _read_text(folder / "memory.stat").splitlines():
         if line.startswith("inactive_file "):
             return float(line.split()[1])
     return 0.0
@@ -127,7 +127,7 @@ def _control_groups(root: Path) -> list[Path]:
     """Return the folders of the control groups that may limit this process: its own group and all groups above."""
     mount = root / "sys" / "fs" / "cgroup"
     folders = [mount, mount / "memory"]
-    for line in _read(root / "proc" / "self" / "cgroup").splitlines():
+    for line in _read_text(root / "proc" / "self" / "cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
         if controllers in ("", "memory"):
             folder = mount / controllers / group.strip("/")
@@ -137,7 +137,7 @@ def _control_groups(root: Path) -> list[Path]:
     return list(dict.fromkeys(folders))
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
     except OSError:

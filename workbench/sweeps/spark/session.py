@@ -179,16 +179,16 @@ def session(master: str, config: Mapping[str, str]) -> Any:
         **(_LOOPBACK if master.startswith("local") else {}),
         **config,
     }
-    with _keeping_interrupt_handler(), tempfile.TemporaryFile() as output:
+    with _keep_interrupt_handler(), tempfile.TemporaryFile() as output:
         try:
-            _start(master, settings, output)
+            _start_spark(master, settings, output)
             return SparkSession.builder.getOrCreate()
         except Exception as error:
-            cause = _java_output(output) if "JAVA_GATEWAY_EXITED" in str(error) else reason(error)
+            cause = _read_java_output(output) if "JAVA_GATEWAY_EXITED" in str(error) else reason(error)
             raise WorkbenchError(f"Spark did not start with master {master!r}: {cause}") from None
 
 
-def _start(master: str, settings: Mapping[str, str], output: IO[bytes]) -> None:
+def _start_spark(master: str, settings: Mapping[str, str], output: IO[bytes]) -> None:
     """Start Spark with the URL ``master`` and the ``settings``.
 
     The file ``output`` receives Java's output, for the caller's message if the start fails.
@@ -202,7 +202,7 @@ def _start(master: str, settings: Mapping[str, str], output: IO[bytes]) -> None:
     SparkContext(conf=conf, gateway=gateway)
 
 
-def _java_output(output: IO[bytes]) -> str:
+def _read_java_output(output: IO[bytes]) -> str:
     """Return the lines that Java has printed into ``output`` as one text, without stack traces."""
     output.seek(0)
     lines = output.read().decode(errors="replace").splitlines()
@@ -210,7 +210,7 @@ def _java_output(output: IO[bytes]) -> str:
 
 
 @contextmanager
-def _keeping_interrupt_handler() -> Iterator[None]:
+def _keep_interrupt_handler() -> Iterator[None]:
     """Restore the Ctrl-C handler when the context ends.
 
     When Spark starts, it installs a handler that cancels all jobs; a sweep cancels only its own jobs.

@@ -29,7 +29,7 @@ _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def _get_folder() -> tempfile.TemporaryDirectory[str]:
     """Return the temporary folder of shipped files, which is removed when this process ends."""
     return tempfile.TemporaryDirectory(prefix="workbench-shipped-")
 
@@ -42,7 +42,7 @@ def package_file() -> Path:
     sha = hashlib.sha256()
     for file_name, file_content in contents.items():
         sha.update(f"{file_name} {len(file_content)} ".encode() + file_content)
-    path = Path(_folder().name, f"workbench-{sha.hexdigest()[:16]}.zip")
+    path = Path(_get_folder().name, f"workbench-{sha.hexdigest()[:16]}.zip")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file_name, file_content in contents.items():
             archive.writestr(zipfile.ZipInfo(file_name, _ZIP_DATE), file_content, zipfile.ZIP_DEFLATED)
@@ -51,7 +51,7 @@ def package_file() -> Path:
 
 def plan_file(packed: bytes) -> Path:
     """Write a packed plan into a file named after its digest; return the path."""
-    path = Path(_folder().name, f"workbench-plan-{hashlib.sha256(packed).hexdigest()[:16]}")
+    path = Path(_get_folder().name, f"workbench-plan-{hashlib.sha256(packed).hexdigest()[:16]}")
     if not path.exists():
         path.write_bytes(packed)
     return path

@@ -52,13 +52,15 @@ def _write_traces(batches: list[pa.RecordBatch], trace_folder: str) -> Iterator[
 
 
 def _run_points(path: str, numbers: list[int], timeout_s: float | None) -> Iterator[pa.RecordBatch]:
-    group = _group_for(path, timeout_s)
+    group = _get_group(path, timeout_s)
     shares = _TimedShares(numbers, SHARE_S)
     try:
         while group.feed(shares):
             for batch_or_failure in group.gather(shares):
                 batch = (
-                    to_batch([_failed(batch_or_failure)]) if isinstance(batch_or_failure, Failure) else batch_or_failure
+                    to_batch([_make_failed_row(batch_or_failure)])
+                    if isinstance(batch_or_failure, Failure)
+                    else batch_or_failure
                 )
                 seconds, shares.seconds = shares.seconds / len(batch), 0.0
                 yield batch.append_column("task_s", pa.array([seconds] * len(batch), pa.float64()))
@@ -78,14 +80,14 @@ class _TimedShares(Shares):
         self.seconds += seconds
 
 
-def _failed(failure: Failure) -> Row:
+def _make_failed_row(failure: Failure) -> Row:
     return Row(failure.number, "", "", 0, "", NO_ENGINE, 0.0, 0.0, failure.sentence, {}, "")
 
 
 _groups: dict[tuple[str, float | None], ProcessGroup] = {}
 
 
-def _group_for(path: str, timeout_s: float | None) -> ProcessGroup:
+def _get_group(path: str, timeout_s: float | None) -> ProcessGroup:
     """Return a group of one process that runs points of the plan in the file ``path``.
 
     ``timeout_s`` is the longest time of a point in seconds, None for no limit. The group is kept for later tasks.

@@ -147,12 +147,12 @@ class Columns:
             "engine_asked": plan.engine,
             "measure": user_code.name_of(plan.measure) or None,
         }
-        cells.update(self._parameters(plan, row))
+        cells.update(self._make_parameters(plan, row))
         for metric_name, number in row.metrics.items():
             cells[self.name(METRIC, metric_name, _NUMBER)] = number
         return cells
 
-    def _parameters(self, plan: Plan, row: Row) -> dict[str, Any]:
+    def _make_parameters(self, plan: Plan, row: Row) -> dict[str, Any]:
         """Return {column: value} for the parameters of a row's scenario.
 
         Rows that differ only in the seed get the same dictionary.
@@ -165,7 +165,7 @@ class Columns:
                 self._parameter_cells.clear()
             cells = self._parameter_cells[cache_key] = {}
             for path, parameter_value in parameters(plan, row):
-                value_kind = _kind(parameter_value)
+                value_kind = _find_kind(parameter_value)
                 cells[self.name(PARAMETER, path, value_kind)] = (
                     float(parameter_value) if value_kind == _NUMBER else parameter_value
                 )
@@ -181,7 +181,7 @@ class Columns:
         errors = [row.get("error") for row in rows]
         arrays = []
         for field in schema:
-            absent_values = self._missing_values(field.name, errors)
+            absent_values = self._fill_missing_values(field.name, errors)
             cells = [row.get(field.name, absent_value) for row, absent_value in zip(rows, absent_values, strict=True)]
             arrays.append(pa.array(cells, field.type))
         return pa.table(arrays, schema=schema)
@@ -193,12 +193,12 @@ class Columns:
         arrays = [
             table.column(field.name)
             if field.name in column_names
-            else pa.array(self._missing_values(field.name, errors), field.type)
+            else pa.array(self._fill_missing_values(field.name, errors), field.type)
             for field in schema
         ]
         return pa.table(arrays, schema=schema)
 
-    def _missing_values(self, name: str, errors: list[str | None]) -> list[float | None]:
+    def _fill_missing_values(self, name: str, errors: list[str | None]) -> list[float | None]:
         """Return the values of the column ``name`` for rows that do not have it.
 
         The value is 0.0 if the column is a count and the run was successful, else None. ``errors`` has the error of
@@ -222,7 +222,7 @@ def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:
     (path, name). For a varied network, protocol, radio or workload, the value is the label of the whole object.
     """
     labels = plan.labels(row.number)
-    for path, parameter_value in _settings(json.loads(row.document), labels) if row.document else ():
+    for path, parameter_value in _list_settings(json.loads(row.document), labels) if row.document else ():
         label = labels.get(path)
         is_named = isinstance(label, str) and label != parameter_value
         if isinstance(parameter_value, (bool, int, float, str)):
@@ -238,7 +238,7 @@ def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:
         yield "topology", values.label(plan.scenario.topology)
 
 
-def _settings(document: dict[str, Any], varied: Iterable[str]) -> Iterator[tuple[str, Any]]:
+def _list_settings(document: dict[str, Any], varied: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Yield (path, value) for all settings of a scenario except its topology and seed.
 
     ``document`` is the scenario as JSON values, ``varied`` has the paths of the varied parameters. Of a long workload,
@@ -256,5 +256,5 @@ def _settings(document: dict[str, Any], varied: Iterable[str]) -> Iterator[tuple
                 yield f"workload.{number}.{setting_name}", setting_value
 
 
-def _kind(value: Any) -> str:
+def _find_kind(value: Any) -> str:
     return _FLAG if isinstance(value, bool) else _NUMBER if isinstance(value, (int, float)) else _TEXT

@@ -106,7 +106,7 @@ class FolderStore:
             stored_rows = rows if is_unchanged and not had_traces else self._read_rows()
             self._write_description()
         except BaseException:
-            self._release()
+            self._release_lock()
             raise
         return stored_rows
 
@@ -123,8 +123,8 @@ class FolderStore:
         for point_row in rows:
             point_key = self._plan.point_key(point_row.number)
             result_key = self._plan.key(point_row.scenario, point_row.code) if point_row.scenario else point_key
-            if result_key not in self._keys:
-                self._keys.add(result_key)
+            if result_key not in self._stored_keys:
+                self._stored_keys.add(result_key)
                 journal_lines.append(["row", self._columns.cells(self._plan, point_row, point_key, result_key)])
                 self._unwritten.append(journal_lines[-1][1])
                 self._unwritten_B += len(point_row.document)
@@ -133,7 +133,7 @@ class FolderStore:
             self._journaled_columns = len(self._columns)
         self._journal.add(journal_lines)
         if time.perf_counter() - self._flushed_s >= FLUSH_S or self._unwritten_B >= _FLUSH_B:
-            self._flush()
+            self._flush_rows()
 
     def close(self) -> None:
         """Write the remaining rows into Parquet files, join small files, and unlock the folder.
@@ -143,39 +143,39 @@ class FolderStore:
         if self._lock is None:
             return
         try:
-            self._flush()
+            self._flush_rows()
             self._unify_columns()
             if self._traces is not None:
                 self._traces.close()
         finally:
-            self._release()
+            self._release_lock()
 
     # Reading
 
     def _read_rows(self) -> StoredRows:
         self._columns, self._files, self._rows_to_drop = Columns(), {}, defaultdict(set)
         self._stored_files = list(files.files(self._folder))
-        self.__dict__.pop("_keys", None)
+        self.__dict__.pop("_stored_keys", None)
         for file in self._stored_files:
             self._columns.merge(file.origins, str(file.path))
             self._files[file.path] = _FileInfo(len(file.origins), file.size_B)
-        self._note_duplicates()
+        self._mark_duplicates()
         rows = StoredRows(self._plan)
         if self._stored_files:
             points = pa.array(self._plan.point_keys())
             numbers = self._numbers_of_rows(points)
             results = self._results_of_other_plans(points, numbers)
             for file, numbers_of_file in zip(self._stored_files, numbers, strict=True):
-                rows.add_file(file, *self._match(file, numbers_of_file, results))
+                rows.add_file(file, *self._match_rows(file, numbers_of_file, results))
             rows.copy_repeated(pc.index_in(points, points).to_numpy())
         return rows
 
     @cached_property
-    def _keys(self) -> set[str]:
+    def _stored_keys(self) -> set[str]:
         """The keys of all results in the folder. They are collected when the first row is added."""
         return {key for file in self._stored_files for key in file.column("key").to_pylist()}
 
-    def _note_duplicates(self) -> None:
+    def _mark_duplicates(self) -> None:
         columns = [file.column("key") for file in self._stored_files]
         if sum(map(len, columns)) == (len(pc.unique(pa.chunked_array(columns, pa.string()))) if columns else 0):
             return
@@ -197,7 +197,7 @@ class FolderStore:
         numbers = pc.fill_null(pc.index_in(stored_points, points), -1).to_numpy()
         return np.split(numbers, np.cumsum([len(column) for column in columns])[:-1])
 
-    def _match(
+    def _match_rows(
         self, file: files.File, numbers: np.ndarray, results: dict[str, list[int]]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return (numbers of points, indices of their rows in ``file``) for the plan's points that have a row there.
@@ -232,12 +232,12 @@ class FolderStore:
 
         Another plan may have stored these results. ``points`` are the keys of this plan's points (`Plan.point_key`);
         points that are stored under this key are left out. ``numbers`` is the result of `_numbers_of_rows`. The key of
-        a result (`Plan.key`) is the same in all plans, but needs the point's scenario, so `_candidates` first selects
-        the points for which a scenario is built.
+        a result (`Plan.key`) is the same in all plans, but needs the point's scenario, so `_find_candidates` first
+        selects the points for which a scenario is built.
         """
         candidates: set[tuple[str, int | None]] = set()
         for file, numbers_of_file in zip(self._stored_files, numbers, strict=True):
-            candidates |= self._candidates(file, numbers_of_file < 0)
+            candidates |= self._find_candidates(file, numbers_of_file < 0)
         if not candidates:
             return {}
         has_row = np.zeros(len(points), bool)
@@ -252,7 +252,7 @@ class FolderStore:
                     numbers_by_key.setdefault(result_key, []).append(number)
         return numbers_by_key
 
-    def _candidates(self, file: files.File, is_other: np.ndarray) -> set[tuple[str, int | None]]:
+    def _find_candidates(self, file: files.File, is_other: np.ndarray) -> set[tuple[str, int | None]]:
         """Return {(digest of the code, seed)} of other plans' rows that may be results of this plan's points.
 
         ``is_other``: for each row of the file, whether its point is of another plan. Such a row qualifies if its engine
@@ -284,14 +284,14 @@ class FolderStore:
             self._read_rows()
         for path, table in files.drafts(self._folder):
             if table is not None:
-                is_lost = [key not in self._keys for key in table.column("key").to_pylist()]
+                is_lost = [key not in self._stored_keys for key in table.column("key").to_pylist()]
                 files.write(self._folder, table.filter(pa.array(is_lost, pa.bool_())))
             path.unlink(missing_ok=True)
         if drafts:
             self._read_rows()
         for path in journals:
-            self._unwritten += self._recover(path)
-        self._flush()
+            self._unwritten += self._read_journal(path)
+        self._flush_rows()
         for path in journals:
             path.unlink(missing_ok=True)
         if journals:
@@ -302,13 +302,13 @@ class FolderStore:
             files.write(self._folder, table.filter(pa.array([i not in indices for i in range(len(table))])), [path])
         return is_read_again or bool(journals or drafts or rows_to_drop)
 
-    def _recover(self, path: Location) -> Iterator[dict[str, Any]]:
+    def _read_journal(self, path: Location) -> Iterator[dict[str, Any]]:
         """Yield the rows of the journal file ``path`` that are not in a Parquet file yet, each as {column: value}."""
         for kind, content in journal.lines(path):
             if kind == "columns":
                 self._columns.merge(content, str(path))
-            elif content["key"] not in self._keys and content.keys() <= set(self._columns.schema().names):
-                self._keys.add(content["key"])
+            elif content["key"] not in self._stored_keys and content.keys() <= set(self._columns.schema().names):
+                self._stored_keys.add(content["key"])
                 yield content
 
     def _write_description(self) -> None:
@@ -330,15 +330,15 @@ class FolderStore:
 
     # Writing
 
-    def _flush(self) -> None:
+    def _flush_rows(self) -> None:
         """Write the rows that were added since the last write into a new Parquet file, and remove the journal."""
         if self._unwritten:
-            self._write(self._columns.table(self._unwritten), [])
+            self._write_table(self._columns.table(self._unwritten), [])
             self._unwritten, self._unwritten_B, self._journaled_columns = [], 0, 0
         self._journal.end()
         self._flushed_s = time.perf_counter()
 
-    def _write(self, table: pa.Table, replaced: list[Location]) -> None:
+    def _write_table(self, table: pa.Table, replaced: list[Location]) -> None:
         self._check_lock()
         path = files.write(self._folder, table, replaced)
         for replaced_path in replaced:
@@ -353,22 +353,22 @@ class FolderStore:
         for path, info in sorted(self._files.items()):
             if info.columns < len(self._columns) or info.size_B < _SMALL_B:
                 if joined_paths and size_B + info.size_B > _LARGE_B:
-                    self._join(joined_paths)
+                    self._join_files(joined_paths)
                     joined_paths, size_B = [], 0
                 joined_paths.append(path)
                 size_B += info.size_B
-        self._join(joined_paths)
+        self._join_files(joined_paths)
 
-    def _join(self, paths: list[Location]) -> None:
+    def _join_files(self, paths: list[Location]) -> None:
         if len(paths) > 1 or any(self._files[path].columns < len(self._columns) for path in paths):
             tables = [self._columns.widen(files.File(path).table()) for path in paths]
-            self._write(pa.concat_tables(tables).combine_chunks(), paths)
+            self._write_table(pa.concat_tables(tables).combine_chunks(), paths)
 
     def _check_lock(self) -> None:
         if self._lock is not None:
             self._lock.check()
 
-    def _release(self) -> None:
+    def _release_lock(self) -> None:
         if self._lock is not None:
             self._lock.release()
             self._lock = None

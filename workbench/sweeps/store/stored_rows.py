@@ -92,9 +92,9 @@ class StoredRows(Mapping[int, Row]):
     def rows(self, numbers: Sequence[int]) -> Iterator[Row]:
         """Yield the rows of the points ``numbers``, all of which must have a row."""
         for start in range(0, len(numbers), _BLOCK):
-            yield from self._block(numbers[start : start + _BLOCK])
+            yield from self._read_rows(numbers[start : start + _BLOCK])
 
-    def _block(self, numbers: Sequence[int]) -> list[Row]:
+    def _read_rows(self, numbers: Sequence[int]) -> list[Row]:
         rows: dict[int, Row] = {number: self._new[number] for number in numbers if number in self._new}
         stored = np.array([number for number in numbers if number not in rows], np.int64)
         for number_of_file in np.unique(self._file_of[stored]).tolist():
@@ -108,7 +108,7 @@ class StoredRows(Mapping[int, Row]):
             (subject, file.column(name).take(indices).to_pylist(), subject.startswith(COUNTS))
             for name, subject in file.metrics.items()
         ]
-        cells_of_rows = zip(*(_values(file.column(name).take(indices)) for name in _IDENTITY), strict=True)
+        cells_of_rows = zip(*(_list_values(file.column(name).take(indices)) for name in _IDENTITY), strict=True)
         for index, (number, (seed, *cells)) in enumerate(zip(numbers.tolist(), cells_of_rows, strict=True)):
             # Runs omit counts of 0; nulls are metrics that this run does not have.
             row_metrics = {
@@ -185,7 +185,7 @@ class PointRows(Sequence[Row]):
         cells: np.ndarray = np.empty(len(self), object)
         for file, places in self._row_indices_by_file():
             stored_cells = np.empty(len(file.column(name)), object)
-            stored_cells[:] = _values(file.column(name))
+            stored_cells[:] = _list_values(file.column(name))
             cells[places] = stored_cells[self._index_of[places]]
         for place, row in self._new:
             cells[place] = getattr(row, name)
@@ -218,7 +218,7 @@ def _has_metric(column: pa.ChunkedArray, subject: str) -> bool:
     return column.null_count < len(column)
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
+def _list_values(column: pa.ChunkedArray) -> list[Any]:
     """Return a column's values as a list, in which equal texts are the same object, to save memory."""
     if not pa.types.is_string(column.type):
         return column.to_pylist()

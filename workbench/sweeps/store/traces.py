@@ -249,11 +249,11 @@ class TraceStore:
             self._folder.mkdir(parents=True, exist_ok=True)
         drafts, spools = sorted(self._folder.glob(_DRAFTS)), sorted(self._folder.glob(_SPOOLS))
         for path in drafts:
-            self._finish(path)
+            self._finish_draft(path)
         if drafts or spools:
             self.open()
         for path in spools:
-            sources = [source for source in _sources_of_spool(path) if source.key not in self.keys]
+            sources = [source for source in _find_spool_sources(path) if source.key not in self.keys]
             self._write_file(sources, [])
             self.keys.update(source.key for source in sources)
             path.unlink(missing_ok=True)
@@ -289,7 +289,7 @@ class TraceStore:
     def _write_file(self, sources: list[_TraceSource], replaced: list[Location]) -> None:
         """Write the traces of ``sources`` and of the files ``replaced`` into one new file, and remove ``replaced``."""
         replaced_files = [File(path) for path in replaced]
-        sources = [*sources, *(source for file in replaced_files for source in _sources_of_file(file))]
+        sources = [*sources, *(source for file in replaced_files for source in _find_file_sources(file))]
         if not sources:
             return
         sources = list({source.key: source for source in sources}.values())
@@ -298,9 +298,9 @@ class TraceStore:
             draft = _write_draft(self._folder / f"_new-{os.getpid()}", sources)
             for file in replaced_files:
                 file.close()
-            self._finish(draft)
+            self._finish_draft(draft)
 
-    def _finish(self, draft: Location) -> None:
+    def _finish_draft(self, draft: Location) -> None:
         """Give the file ``draft`` its final name, or remove it if it is incomplete.
 
         Before the draft is renamed, older files whose runs are all in the draft are removed.
@@ -376,7 +376,7 @@ class _Spool:
 
     def sources(self) -> list[_TraceSource]:
         """Return the traces in the temporary files, without reading their rows into memory."""
-        return [source for path in self._paths for source in _sources_of_spool(path)]
+        return [source for path in self._paths for source in _find_spool_sources(path)]
 
     def end(self) -> None:
         """Remove the temporary files, after their traces were written into a Parquet file."""
@@ -388,7 +388,7 @@ class _Spool:
         self._paths, self.size_B = [], 0
 
 
-def _sources_of_spool(spool: Location) -> Iterator[_TraceSource]:
+def _find_spool_sources(spool: Location) -> Iterator[_TraceSource]:
     """Yield the traces in a spool (a temporary file of traces), up to the first incomplete or damaged trace."""
     with spool.open("rb") as file:
         while header_line := file.readline():
@@ -409,7 +409,7 @@ def _read_spool(spool: Location, begin: int) -> Iterator[pa.RecordBatch]:
         yield from unpack_batches(file)
 
 
-def _sources_of_file(file: File) -> Iterator[_TraceSource]:
+def _find_file_sources(file: File) -> Iterator[_TraceSource]:
     for run in file.runs:
         key = run.scenario, run.code
         yield _TraceSource(key, partial(file.batches, run, trace.SCHEMA.names))

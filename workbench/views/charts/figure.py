@@ -119,7 +119,7 @@ def _add_axes(figure: Plot, panel: Panel) -> None:
     }
     x_axis = LinearAxis(
         ticker=FixedTicker(ticks=[tick for tick, _ in area.shown_labels()]),
-        major_label_overrides=_overrides(area.shown_labels()),
+        major_label_overrides=_make_label_overrides(area.shown_labels()),
         major_label_orientation=math.radians(area.label_angle) if area.label_angle else "horizontal",
         major_tick_out=4,
         major_label_standoff=4,
@@ -128,7 +128,7 @@ def _add_axes(figure: Plot, panel: Panel) -> None:
     )
     y_axis = LinearAxis(
         ticker=FixedTicker(ticks=area.y_ticks),
-        major_label_overrides=_overrides(zip(area.y_ticks, labels(area.y_ticks), strict=True)),
+        major_label_overrides=_make_label_overrides(zip(area.y_ticks, labels(area.y_ticks), strict=True)),
         major_tick_out=0,
         major_label_standoff=6,
         name="y axis",
@@ -139,7 +139,7 @@ def _add_axes(figure: Plot, panel: Panel) -> None:
     figure.add_layout(Grid(dimension=1, axis=y_axis, grid_line_color=palette.GRID))
 
 
-def _overrides(ticks: Any) -> dict[float | str, str]:
+def _make_label_overrides(ticks: Any) -> dict[float | str, str]:
     return {float(tick): label for tick, label in ticks}
 
 
@@ -214,8 +214,8 @@ def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
         points, place_of = distinct_dots(panel.area, line)
     elif line.shape == LINE and len(points) > _MOST_HOVERED:  # the line is drawn whole
         points = points[np.linspace(0, len(points) - 1, _MOST_HOVERED).astype(np.int64)]
-    marks: dict[str, Any] = {"x": xs[points], "y": shown_ys[points], "text": _texts(line, points.tolist())}
-    marks |= {kind: _ids_of(ids, points, place_of) for kind, ids in line.ids.items()}
+    marks: dict[str, Any] = {"x": xs[points], "y": shown_ys[points], "text": _make_tooltips(line, points.tolist())}
+    marks |= {kind: _collect_ids(ids, points, place_of) for kind, ids in line.ids.items()}
     if line.shape == AREAS:
         return {MARKS: marks | {"size": np.asarray(line.sizes, float)[points]}}
     if line.shape == BARS:
@@ -238,7 +238,7 @@ def _series_columns(panel: Panel, line: Series) -> dict[str, dict[str, Any]]:
     return columns
 
 
-def _ids_of(ids: Sequence[Sequence[int]], points: np.ndarray, place_of: np.ndarray | None) -> list[list[int]]:
+def _collect_ids(ids: Sequence[Sequence[int]], points: np.ndarray, place_of: np.ndarray | None) -> list[list[int]]:
     """Return for each drawn point a list of ids: its own, and those of the points that it replaces.
 
     ids: for each point of the series, a list of ids.
@@ -255,7 +255,7 @@ def _ids_of(ids: Sequence[Sequence[int]], points: np.ndarray, place_of: np.ndarr
     return [*map(sorted, drawn_ids)]
 
 
-def _texts(line: Series, points: Sequence[int]) -> list[str]:
+def _make_tooltips(line: Series, points: Sequence[int]) -> list[str]:
     if line.tooltips:
         return [line.tooltips[point] for point in points]
     name = f"{line.name}: " if line.name else ""

@@ -102,7 +102,7 @@ class ChartView:
             version=version("bokeh"),
             player=module_name(),
         )
-        self.wire.on_msg(self._answer)
+        self.wire.on_msg(self._answer_request)
 
     def to_html(self) -> str:
         """Return the chart's picture as HTML for the output of a cell.
@@ -135,7 +135,7 @@ class ChartView:
         """Close the connection to the browser. The picture remains in the page."""
         self.wire.close()
 
-    def _answer(self, _: Any, request: Mapping[str, Any], __: Any) -> None:
+    def _answer_request(self, _: Any, request: Mapping[str, Any], __: Any) -> None:
         try:
             message, buffers = self._make_answer(request)
         except Exception as error:  # of a user's protocol or filter, for example; the page must not wait forever
@@ -163,16 +163,19 @@ class ChartView:
         columns = [columns_of(panel) for panel in chart.panels]
         # Long lines follow as columns of numbers, because the page draws only some of their points.
         short = [
-            {name: dict.fromkeys(source, ()) if _is_long(name, source) else source for name, source in sources.items()}
+            {
+                name: dict.fromkeys(source, ()) if _is_long_series(name, source) else source
+                for name, source in sources.items()
+            }
             for sources in columns
         ]
-        has_long_lines = any(_is_long(*item) for sources in columns for item in sources.items())
+        has_long_lines = any(_is_long_series(*item) for sources in columns for item in sources.items())
         data, buffers = _chart_data(chart, columns) if has_long_lines else ([], [])
         message = {**chart_entry(chart), "natural": self.chart.width, "data": data, "state": self._version}
         return message, [packed_items(chart, short), *buffers]
 
 
-def _is_long(name: str, source: Mapping[str, Any]) -> bool:
+def _is_long_series(name: str, source: Mapping[str, Any]) -> bool:
     """Return whether a data source is a line or a band with more than `LONG` points.
 
     ``name``: the source's name, such as "marks 0" (never long) or "line 0". ``source``: {name of a column: values}.
@@ -198,7 +201,7 @@ def open_view(chart: Chart, cell: str) -> ChartView:
     view = ChartView(chart, new_id())
     with _lock:
         if not _wires_by_cell:
-            get_ipython().events.register("pre_run_cell", lambda _: _close_wires_of(running_cell()))
+            get_ipython().events.register("pre_run_cell", lambda _: _close_wires(running_cell()))
         _wires_by_cell.setdefault(cell, [])
         if cell:
             _wires_by_cell[cell].append(view.wire)
@@ -212,7 +215,7 @@ def running_cell() -> str:
     return str(get_ipython().get_parent().get("metadata", {}).get("cellId", ""))
 
 
-def _close_wires_of(cell: str) -> None:
+def _close_wires(cell: str) -> None:
     with _lock:
         wires = _wires_by_cell.get(cell, [])
         closed, wires[:] = [*wires], []

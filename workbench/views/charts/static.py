@@ -95,7 +95,7 @@ class Chart(Drawing):
             return self
         dark = super().in_dark()
         dark.panels, dark.drawn = [*self.panels], {*self.drawn}
-        dark.resized = None if self.resized is None else _in_dark_too(self.resized)
+        dark.resized = None if self.resized is None else _resize_in_dark(self.resized)
         return dark
 
     def surroundings(self) -> Drawing:
@@ -121,7 +121,7 @@ class Chart(Drawing):
         return {"text/plain": repr(self), "text/html": displayed_html(self)}
 
 
-def _in_dark_too(resized: Callable[[int], Chart]) -> Callable[[int], Chart]:
+def _resize_in_dark(resized: Callable[[int], Chart]) -> Callable[[int], Chart]:
     return lambda width: resized(width).in_dark()
 
 
@@ -191,7 +191,7 @@ def category_chart(
     lines = [check_series(item) for item in series]
     if not any(line.shape == BARS for line in lines):
         offsets = [0.0 if len(lines) == 1 else SPREAD * (index / (len(lines) - 1) - 0.5) for index in range(len(lines))]
-        lines = [_shift_apart(line, offset) for line, offset in zip(lines, offsets, strict=True)]
+        lines = [_shift_series(line, offset) for line, offset in zip(lines, offsets, strict=True)]
     available_px = (width - 90) / max(len(names), 1) - 8
     widest_name_px = max((text_width(name, SIZE) for name in names), default=0)
     is_numbered = all(name.isdigit() for name in names)  # labels without room are left out
@@ -201,7 +201,7 @@ def category_chart(
     return _draw_chart(lines, area, title, x_label, y_label, note, width, height)
 
 
-def _shift_apart(line: Series, offset: float) -> Series:
+def _shift_series(line: Series, offset: float) -> Series:
     """Return the series shifted by ``offset`` along x. A NaN follows each point, so that no line joins two points."""
     gap = [math.nan] * len(line.x)
     columns = {name: getattr(line, name) for name in ("y", "low", "high")}
@@ -234,7 +234,7 @@ def steps_chart(
     series = []
     for name, colour, times_s, values in lines:
         if len(times_s):
-            visible = _visible_steps(np.asarray(times_s, float) * width / end_s, np.asarray(values, float))
+            visible = _find_visible_steps(np.asarray(times_s, float) * width / end_s, np.asarray(values, float))
             xs, ys = (np.repeat(np.asarray(column, float)[visible], 2).tolist() for column in (times_s, values))
             series.append(Series(name, [*xs[1:], end_s], ys, colour=colour, marks=False))
     area = PlotArea(series, None, width, height, False, False, count_legend_rows(series, width))
@@ -246,7 +246,7 @@ def steps_chart(
     return drawing
 
 
-def _visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _find_visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the indices of the steps to draw in a step line, ascending.
 
     In each column of pixels, only the last step and the step with the largest value are drawn. ``columns``: the x

@@ -64,8 +64,8 @@ def running(columns: Columns, radio: Any, most: int = MOST_STEPS) -> dict[str, n
     energy = np.zeros(len(step_rows))
     if radio is not None:
         heard_rows = columns.where(event="received"), columns.where(event="lost", detail="collision")
-        spent_uJ = radio.tx_uJ_per_B * _bytes_before(columns, (sent_rows,), radio)[step_rows + 1]
-        energy = (spent_uJ + radio.rx_uJ_per_B * _bytes_before(columns, heard_rows, radio)[row_ends]) / 1000
+        spent_uJ = radio.tx_uJ_per_B * _sum_bytes_before(columns, (sent_rows,), radio)[step_rows + 1]
+        energy = (spent_uJ + radio.rx_uJ_per_B * _sum_bytes_before(columns, heard_rows, radio)[row_ends]) / 1000
     return {
         "time_us": columns["time_us"][step_rows],
         "transmissions": np.searchsorted(sent_rows, step_rows, "right"),
@@ -74,7 +74,7 @@ def running(columns: Columns, radio: Any, most: int = MOST_STEPS) -> dict[str, n
     }
 
 
-def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
+def _sum_bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
     """Return running totals of bytes: entry i is the number of bytes in the counted rows before row i of the trace.
 
     The result is int64, shape (rows + 1,); its last entry is the total. ``kinds``: arrays with the indices of the rows

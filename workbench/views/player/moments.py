@@ -38,14 +38,15 @@ def moments_of(columns: Columns, changes: Iterable[tuple[int, str]] = ()) -> lis
     """
     moments = [(event_rows[0], text) for event, text in FIRST.items() if len(event_rows := columns.where(event=event))]
     delivery_rows = columns.where(event="delivered")
-    for row, detail in _with_details(columns, "failed"):
+    for row, detail in _find_details(columns, "failed"):
         moments.append((row, FAILURES.get(detail, "node {} fails")))
         next_delivery = np.searchsorted(delivery_rows, row)
         if next_delivery < len(delivery_rows):
             moments.append((delivery_rows[next_delivery], "first delivery after the failure, at node {}"))
-    moments += [(row, RECOVERIES.get(detail, "node {} is back")) for row, detail in _with_details(columns, "recovered")]
+    moments += [(row, RECOVERIES.get(detail, "node {} is back")) for row, detail in _find_details(columns, "recovered")]
     moments += [
-        (row, "another path: node {} is reached by another neighbor") for row in _path_changes(columns, delivery_rows)
+        (row, "another path: node {} is reached by another neighbor")
+        for row in _find_path_changes(columns, delivery_rows)
     ]
     texts_by_time: dict[int, list[str]] = {}  # by time in µs
     for row, text in sorted(moments):
@@ -57,7 +58,7 @@ def moments_of(columns: Columns, changes: Iterable[tuple[int, str]] = ()) -> lis
     ]
 
 
-def _with_details(columns: Columns, event: str) -> list[tuple[int, str]]:
+def _find_details(columns: Columns, event: str) -> list[tuple[int, str]]:
     """Return (row of the trace, its detail) for the first `MOST` rows of the trace with this event.
 
     ``event``: "failed" or "recovered". Nodes that join later "fail" at the begin of the run; these rows are left out.
@@ -69,7 +70,7 @@ def _with_details(columns: Columns, event: str) -> list[tuple[int, str]]:
     ]
 
 
-def _path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:
+def _find_path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:
     """Return the trace rows of deliveries that came from another neighbor than the previous delivery.
 
     The previous delivery is the one from the same publisher to the same node. Only the first `MOST` rows are returned.

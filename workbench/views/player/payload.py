@@ -82,7 +82,7 @@ class Buffer:
 
         If a column has more than `FEW` values and all are equal, the entry contains this value, and no bytes are added.
         """
-        shrunk = _shrink(np.asarray(values))
+        shrunk = _shrink_type(np.asarray(values))
         if len(shrunk) > FEW and shrunk[0] == shrunk[-1] and (shrunk == shrunk[0]).all():
             return {"column": shrunk.dtype.str[1:], "all": shrunk[0].item(), "rows": len(shrunk)}
         column_bytes = np.ascontiguousarray(shrunk).tobytes()
@@ -92,7 +92,7 @@ class Buffer:
         return header_entry
 
 
-def _shrink(values: np.ndarray) -> np.ndarray:
+def _shrink_type(values: np.ndarray) -> np.ndarray:
     """Convert an array of integers to the smallest type that holds all of them, or to float64 beyond 32 bits.
 
     An array of floating-point numbers is returned unchanged.
@@ -123,7 +123,7 @@ def pack(
         over time have fewer steps.
     """
     buffer, columns = Buffer(), view.trace or Columns(view.run.trace)
-    panels = _panels(view)
+    panels = _list_panels(view)
     if is_compact:
         view = replace(view, layers=tuple(map(_compact_layer, view.layers)), is_compact=True)
     clock = view.clock.thinned(COMPACT_STEPS) if is_compact else view.clock
@@ -136,7 +136,7 @@ def pack(
         "clock": {"time": buffer.column(clock.knots_us / 1e6), "moment": buffer.column(clock.knots_s)},
         "running": _totals_entry(columns, view, buffer),
         "counts": (counts := _counts_entry(columns, view, buffer)),
-        "layers": [_whole_layer(layer, view, panels, buffer) for layer in view.layers],
+        "layers": [_whole_layer_entry(layer, view, panels, buffer) for layer in view.layers],
         "bytes": frames_bytes,
         "now_s": now_s,
         "notes": [*notes, *view.notes, *_rounding_notes(counts["step"])],
@@ -149,12 +149,12 @@ def preview(view: RunView, time_s: float) -> bytes:
 
     Texts are included only if they are drawn at this time.
     """
-    buffer, panels, clock = Buffer(), _panels(view), view.clock
+    buffer, panels, clock = Buffer(), _list_panels(view), view.clock
     duration_s = view.duration_us / 1e6
     time_s = min(time_s, duration_s)
     is_changing, view = isinstance(view.plan, ChangingLayout), replace(view, plan=view.plan.at(round(time_s * 1e6)))
     times_us = np.array([0.0, time_s * 1e6, view.duration_us])
-    layers = [_layer_at(layer, view, panels, time_s, buffer) for layer in view.layers]
+    layers = [_layer_entry_at(layer, view, panels, time_s, buffer) for layer in view.layers]
     empty = np.zeros(0)
     header = {
         **_common_entries(view, buffer),
@@ -185,8 +185,8 @@ def _common_entries(view: RunView, buffer: Buffer) -> dict[str, Any]:
         "tick_s": _tick_us(view) / 1e6,
         **map_header(view.plan, view.run.scenario.topology, buffer, _tick_us(view)),
         "timeline": _timeline_entry(view, buffer),
-        "panels": [_panel_entry(panel) for panel in _panels(view)],
-        "chips": _buttons(view),
+        "panels": [_panel_entry(panel) for panel in _list_panels(view)],
+        "chips": _list_buttons(view),
         "curves": [_curves_entry(curves, buffer) for curves in view.curves],
         "paths": [
             {"label": path.label, "from_s": path.from_us / 1e6, "description": path.description}
@@ -370,7 +370,7 @@ def _span_entry(span: Span, view: RunView) -> dict[str, Any]:
 # Layers
 
 
-def _whole_layer(layer: Layer, view: RunView, panels: list[Panel], buffer: Buffer) -> dict[str, Any]:
+def _whole_layer_entry(layer: Layer, view: RunView, panels: list[Panel], buffer: Buffer) -> dict[str, Any]:
     table, rows = _table_columns(layer, view)
     return _layer_entry(layer, panels, rows) | {
         "section": layer.section and layer.section._asdict(),
@@ -379,7 +379,7 @@ def _whole_layer(layer: Layer, view: RunView, panels: list[Panel], buffer: Buffe
     }
 
 
-def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buffer: Buffer) -> dict[str, Any]:
+def _layer_entry_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buffer: Buffer) -> dict[str, Any]:
     """Return a layer's entry in the payload's header, with only the rows that are drawn at ``time_s``.
 
     ``panels``: all diagrams below the map of ``view``. ``buffer``: the buffer to which the layer's columns are added.
@@ -477,7 +477,7 @@ def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], 
     return columns, rows
 
 
-def _buttons(view: RunView) -> list[dict[str, Any]]:
+def _list_buttons(view: RunView) -> list[dict[str, Any]]:
     """Return {"name": ..., "is_on": ...} for each button that shows and hides layers, in the order of the buttons."""
     chips = {"links": True}
     for layer in view.layers:
@@ -488,7 +488,7 @@ def _buttons(view: RunView) -> list[dict[str, Any]]:
     return [{"name": name, "is_on": is_on} for name, is_on in chips.items()]
 
 
-def _panels(view: RunView) -> list[Panel]:
+def _list_panels(view: RunView) -> list[Panel]:
     return list(dict.fromkeys(layer.panel for layer in view.layers if layer.panel is not None))
 
 

@@ -101,7 +101,9 @@ def _draw_metric(
         "height": height,
     }
     if x is None:
-        series = [_series("", rows, range(len(rows)), (average, low_column, high_column), scale) for rows in [summary]]
+        series = [
+            _make_series("", rows, range(len(rows)), (average, low_column, high_column), scale) for rows in [summary]
+        ]
         chart = category_chart(list(comparison.protocols), series, x_label="", **chart_options)
     else:
         if not np.issubdtype(summary[x].dtype, np.number):
@@ -112,7 +114,7 @@ def _draw_metric(
         groups = list(summary.groupby("protocol", sort=False))
         colours = protocol_colours(comparison)
         series = [
-            _series(name, rows, rows[x].tolist(), (average, low_column, high_column), scale, colours[name])
+            _make_series(name, rows, rows[x].tolist(), (average, low_column, high_column), scale, colours[name])
             for name, rows in groups
         ]
         chart = line_chart(series, x_label=comparison.table.name_of(x), **chart_options)
@@ -153,7 +155,7 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
         center_x = left + _CELL[0] / 2
         drawing.text(center_x, top + 19, winner["best"] or "none", size=_NOTE_SIZE, anchor="middle", bold=is_certain)
         if winner["best"]:
-            drawing.text(center_x, top + 34, f"{_write(winner['mean'])}{unit}", size=9, anchor="middle")
+            drawing.text(center_x, top + 34, f"{_format_number(winner['mean'])}{unit}", size=9, anchor="middle")
     axis_label_y = _TOP + _CELL[1] * len(y_values) + 38
     drawing.text(
         118 + _CELL[0] * len(x_values) / 2, axis_label_y, comparison.table.name_of(x), size=_NOTE_SIZE, anchor="middle"
@@ -162,7 +164,7 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
     return carries_sweep(comparison.table, add_notes(drawing, comparison.notes), metric)
 
 
-def _write(value: float) -> str:
+def _format_number(value: float) -> str:
     """Format a number with three significant digits and separators, without an exponent: 16399.3 -> "16,400"."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
@@ -183,7 +185,9 @@ def protocol_colours(comparison: Comparison) -> dict[str, str]:
     return colours
 
 
-def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale: float, colour: str = "") -> Series:
+def _make_series(
+    name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale: float, colour: str = ""
+) -> Series:
     middles, lows, highs = ((scale * rows[column]).tolist() for column in columns)
     tooltips = [
         f"{protocol}: {value:.4g}, 95 % from {low:.4g} to {high:.4g}, {runs} runs"
@@ -195,7 +199,7 @@ def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale:
 
 def add_notes(drawing: AnyDrawing, notes: list[str]) -> AnyDrawing:
     """Add sentences below a drawing, under the heading "Conditions" and wrapped to its width; return the drawing."""
-    note_lines = ["Conditions", *(line for note in notes for line in _wrap(note, drawing.width - 2 * _MARGIN))]
+    note_lines = ["Conditions", *(line for note in notes for line in _wrap_text(note, drawing.width - 2 * _MARGIN))]
     y = drawing.height + 8
     for index, line in enumerate(note_lines):
         drawing.text(
@@ -211,7 +215,7 @@ def add_notes(drawing: AnyDrawing, notes: list[str]) -> AnyDrawing:
     return drawing
 
 
-def _wrap(text: str, width: float) -> list[str]:
+def _wrap_text(text: str, width: float) -> list[str]:
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1].strip() else lines[-1] + word

@@ -61,14 +61,14 @@ def _draw_cell(drawing: Drawing, left: float, top: float, row: pd.Series) -> Non
         drawing.text(part_left + _BLOCK / 2, top + 18, label, size=10.5, anchor="middle", colour=palette.ink_on(colour))
     is_healed = row["verdict"] == "recovers"
     colour = palette.FAINT_TEXT if is_healed else palette.LOST
-    label = "" if row.name[0] == NO_FAULT else _write_recovery(row)
+    label = "" if row.name[0] == NO_FAULT else _describe_recovery(row)
     counts = [f"{row[name]:.0f} {name}" for name in ("wrong", "repeated") if row[name]]
     if counts:
         label = ", ".join([label.removeprefix("recovers "), *counts])
     drawing.text(left + _CELL[0] / 2, top + 35, label, size=9.5, anchor="middle", colour=colour)
 
 
-def _write_recovery(row: pd.Series) -> str:
+def _describe_recovery(row: pd.Series) -> str:
     recovery_s = float(row["recovery_s"])
     if math.isfinite(recovery_s):
         return f"recovers in {recovery_s:.0f} s" if recovery_s >= 1 else "recovers at once"
@@ -80,7 +80,7 @@ def describe_cell(row: pd.Series) -> str:
     fault, protocol = row.name if isinstance(row.name, tuple) else (row["fault"], row["protocol"])
     ratios = ", ".join(f"{period} {row[period]:.3f}" for period in PERIODS)
     return (
-        f"{protocol}, {fault}: {ratios}; {_write_recovery(row)}; {row['wrong']:.0f} wrong, "
+        f"{protocol}, {fault}: {ratios}; {_describe_recovery(row)}; {row['wrong']:.0f} wrong, "
         f"{row['repeated']:.0f} repeated deliveries"
     )
 

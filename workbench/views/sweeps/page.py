@@ -73,7 +73,7 @@ def page_html(
     charts = [plot(table, x, name, by) for name in metrics]
     entries, columns = _pack_runs(table, runs, progress)
     data = {
-        "axes": _axes(table),
+        "axes": _describe_sliders(table),
         "runs": entries,
         "charts": [[*map(_embedded_chart, (chart, fit(chart, NARROW)))] for chart in charts],
     }
@@ -96,7 +96,7 @@ def page_html(
     )
 
 
-def _axes(table: SweepTable) -> list[dict[str, Any]]:
+def _describe_sliders(table: SweepTable) -> list[dict[str, Any]]:
     """Return a description of each slider of the page; a slider chooses the value of a parameter with several values.
 
     A description is {"title": ..., "values": the values as texts, "at": for each row of the table the index of its

@@ -119,7 +119,7 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
     import pandas as pd
 
     grid = _Grid(table.to_pandas(), by, x, baseline)
-    cheapest_points = {name: _cheapest_points(grid, name, coverage) for name in grid.names}
+    cheapest_points = {name: _find_cheapest_points(grid, name, coverage) for name in grid.names}
     saving_rows = []
     for name in sorted(grid.names, key=lambda name: name != baseline):
         savings = [
@@ -131,7 +131,7 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
     return pd.DataFrame(saving_rows, columns=[by, x, "KB", "saving", "low", "high"])
 
 
-def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
+def _find_cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
     """Return (parameter value, cost in KB) where the protocol ``name`` reaches ``coverage`` at the lowest cost.
 
     The result is a list: the first pair is computed from all seeds, each further pair with one seed left out. A pair is
@@ -139,11 +139,12 @@ def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[floa
     """
     coverages, costs = grid.means_without_seed(grid.coverage[name]), grid.means_without_seed(grid.cost[name])
     return [
-        _cheapest_on_curves(grid.x, reached, cost, coverage) for reached, cost in zip(coverages, costs, strict=True)
+        _find_cheapest_on_curves(grid.x, reached, cost, coverage)
+        for reached, cost in zip(coverages, costs, strict=True)
     ]
 
 
-def _cheapest_on_curves(
+def _find_cheapest_on_curves(
     x: np.ndarray, coverages: np.ndarray, costs: np.ndarray, coverage: float
 ) -> tuple[float, float]:
     reached = np.flatnonzero(coverages >= coverage).tolist()
@@ -188,7 +189,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **options: Any) ->
     only the values of ``by``, without the name of that parameter. ``options``: keywords of `line_chart`, such as titles
     and labels. Raises ParameterError if ``x`` is not numeric.
     """
-    summary = _in_KB(table.summary(x, y, by), y)
+    summary = _convert_to_KB(table.summary(x, y, by), y)
     defaults = {
         "x_label": table.name_of(x),
         "y_label": _SENT if y == "bytes_sent" else table.name_of(y),
@@ -204,7 +205,7 @@ def cost_chart(table: Any, x: str = X, by: str = BY, **options: Any) -> Drawing:
 
     A line has a point for each value of the parameter ``x``.
     """
-    cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
+    cost = _convert_to_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     cost_table = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     defaults = {"x_label": table.name_of("coverage"), "y_label": _SENT}
     lines = chart_lines(cost_table, "coverage", by, table.averaged_rows(cost, (by, x)))
@@ -212,7 +213,7 @@ def cost_chart(table: Any, x: str = X, by: str = BY, **options: Any) -> Drawing:
     return carries_sweep(table, drawing, "bytes_sent", "coverage")
 
 
-def _in_KB(summary: pd.DataFrame, y: str) -> pd.DataFrame:
+def _convert_to_KB(summary: pd.DataFrame, y: str) -> pd.DataFrame:
     if y != "bytes_sent":
         return summary
     return summary.assign(**{column: summary[column] / KB for column in ("mean", "low", "high")})

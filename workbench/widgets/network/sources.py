@@ -86,7 +86,7 @@ class Sources(widgets.VBox):
         self._take_network = made
         self._is_showing = False
         self._open_source: Any = None
-        self._make_soon = Debounced(self._generate)
+        self._make_soon = Debounced(self._generate_network)
         self._entries = choices()  # looks for plug-ins and for testbeds on this machine, so it is called once
         self.choice = widgets.Dropdown(
             options=self._entries, description="from", layout={"width": "26em", "max_width": "100%"}
@@ -100,7 +100,7 @@ class Sources(widgets.VBox):
         upper_row = widgets.HBox((self.choice, self.vary, self._message), layout={"flex_flow": "row wrap"})
         super().__init__((upper_row, self.form))
         self._show_form(self.choice.value)
-        self.choice.observe(self._source_selected, "value")
+        self.choice.observe(self._select_source, "value")
 
     def show(self, graph: nx.DiGraph) -> None:
         """Select the source of a network in the menu, and show the source's form with the network's parameters.
@@ -133,7 +133,7 @@ class Sources(widgets.VBox):
     def _show_hint(self, hint: str) -> None:
         self._message.value = f"<span class='wb-unit'>{html.escape(hint)}</span>"
 
-    def _source_selected(self, change: Any) -> None:
+    def _select_source(self, change: Any) -> None:
         if self._is_showing:
             return
         self.show_error("")
@@ -161,7 +161,7 @@ class Sources(widgets.VBox):
         self.vary.value = False
         self.fields = {**main_fields, **radio_fields}
         for parameter, field in self.fields.items():
-            field.observe(self._field_edited, "value")
+            field.observe(self._apply_field, "value")
             path = f"topology.{'propagation.' if parameter in radio_fields else ''}{parameter}"
             field.observe(lambda change, path=path: self._report_varied(path, change.new), "vary_count")
         visible: list[Any] = list(main_fields.values())
@@ -178,11 +178,11 @@ class Sources(widgets.VBox):
         self.vary.value = False
         self.varied = path, count
 
-    def _field_edited(self, _: Any) -> None:
+    def _apply_field(self, _: Any) -> None:
         if not self._is_showing:
             self._make_soon()
 
-    def _generate(self) -> None:
+    def _generate_network(self) -> None:
         if self.choice.value in (TABLE, HAND):
             return
         kind, name = self.choice.value
@@ -322,13 +322,15 @@ def tables(text: str) -> list[pd.DataFrame]:
         else:
             column_count = len(parsed[-1][0])
             parsed[-1][1][line] = [*cells, *[""] * column_count][:column_count]
-    return [pd.DataFrame.from_dict(rows, orient="index", columns=_number_repeated(header)) for header, rows in parsed]
+    return [
+        pd.DataFrame.from_dict(rows, orient="index", columns=_number_repeated_names(header)) for header, rows in parsed
+    ]
 
 
 def _is_header(cells: list[str]) -> bool:
     return {"transmitter", "receiver"} <= set(cells) or {"node", "x_m"} <= set(cells)
 
 
-def _number_repeated(names: list[str]) -> list[str]:
+def _number_repeated_names(names: list[str]) -> list[str]:
     """Append a number to repeated column names, so that each column of a table has a name of its own."""
     return [name if name not in names[:index] else f"{name} {index}" for index, name in enumerate(names)]

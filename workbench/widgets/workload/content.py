@@ -42,8 +42,8 @@ class ContentForm(widgets.VBox):
         self._readings: Readings | None = None
         self._upper_rows = (self.source,) if kind == "publish" else ()
         super().__init__((*self._upper_rows, self.attributes))
-        self.attributes.observe(self._attributes_edited, "value")
-        self.source.observe(self._source_picked, "value")
+        self.attributes.observe(self._apply_attributes, "value")
+        self.source.observe(self._apply_source, "value")
 
     def show(self, content: str | SensorField | Readings) -> None:
         """Show the content of an item: attributes as text, a sensor field, or measured readings."""
@@ -85,12 +85,12 @@ class ContentForm(widgets.VBox):
         if not self.field:
             self.field = fields_of(parameters(), field_values, "SensorField")
             for field in self.field.values():
-                field.observe(self._field_changed, "value")
+                field.observe(self._apply_field, "value")
             self._fields.children = tuple(self.field.values())
         for name, field in self.field.items():
             field.value = field_values[name]
 
-    def _source_picked(self, _: Any) -> None:
+    def _apply_source(self, _: Any) -> None:
         if not self._is_drawing:
             with quiet(self):
                 if self.source.value:
@@ -98,7 +98,7 @@ class ContentForm(widgets.VBox):
                 self._show_editor()
             self._apply_edit()
 
-    def _field_changed(self, change: Any) -> None:
+    def _apply_field(self, change: Any) -> None:
         if self._is_drawing:
             return
         name = change.owner.parameter.name
@@ -109,6 +109,6 @@ class ContentForm(widgets.VBox):
             return
         self._apply_edit()
 
-    def _attributes_edited(self, _: Any) -> None:
+    def _apply_attributes(self, _: Any) -> None:
         if not self._is_drawing:
             self._apply_edit()

@@ -56,7 +56,7 @@ class ItemForm(widgets.VBox):
         self.along = MovementForm(self._apply_edit) if "along" in names else None
         self.trace = TraceForm(self._apply_edit) if "trace" in names else None
         self._message, self._radius_note = words(), words()
-        self._use_radius = button("", "use the median length of the network's links", self._take_radius)
+        self._use_radius = button("", "use the median length of the network's links", self._use_proposed_radius)
         self._radius_box = widgets.HBox((self._radius_note, self._use_radius), layout={"flex_flow": "row wrap"})
         controls = (
             words(f"<b>{title_of(kind)}</b>"),
@@ -96,7 +96,7 @@ class ItemForm(widgets.VBox):
         with quiet(self):
             if context != self._context or self._item is None:
                 self._context = context
-                self._fit()
+                self._fit_fields()
             if self.content is not None:
                 self.content.attributes.protocol = protocol  # which may allow constraints in the item
             if item != self._item:
@@ -106,7 +106,7 @@ class ItemForm(widgets.VBox):
                 self.content.compare(protocol, others)
             self._show_radius_note()
 
-    def _fit(self) -> None:
+    def _fit_fields(self) -> None:
         for field in self.times.values():
             if isinstance(field, NumberField):
                 field.fit(self._context)
@@ -146,7 +146,7 @@ class ItemForm(widgets.VBox):
             )
             self._use_radius.description = f"Use {radius_m:g} m"
 
-    def _take_radius(self) -> None:
+    def _use_proposed_radius(self) -> None:
         self.times["radius_m"].text = f"{self._context.propose_radius_m():g}"
 
     def _apply_edit(self, _: Any = None) -> None:

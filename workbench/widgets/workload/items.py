@@ -70,11 +70,11 @@ def named_nodes(items: Iterable[Item]) -> set[int]:
 
 def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
     """Return the items of a workload with ``nodes`` removed. Items that have no node left are left out."""
-    copies = (_without_nodes(item, nodes) for item in items)
+    copies = (_remove_item_nodes(item, nodes) for item in items)
     return tuple(item for item in copies if item is not None)
 
 
-def _without_nodes(item: Item, nodes: set[int]) -> Item | None:
+def _remove_item_nodes(item: Item, nodes: set[int]) -> Item | None:
     """Return an item without ``nodes``, or None if it has no node left.
 
     A link trace loses the links of these nodes. An item at "all" nodes, or at other nodes, is returned unchanged.
@@ -82,14 +82,14 @@ def _without_nodes(item: Item, nodes: set[int]) -> Item | None:
     if isinstance(item.at, str) or nodes.isdisjoint(item.at):
         return item
     if isinstance(item, LinkTrace):
-        return _without_links(item, nodes)
+        return _remove_links(item, nodes)
     if not has_field(item, "at"):
         return item
     remaining_nodes = tuple(node for node in item.at if node not in nodes)
     return with_fields(item, at=remaining_nodes) if remaining_nodes else None
 
 
-def _without_links(item: LinkTrace, nodes: set[int]) -> LinkTrace | None:
+def _remove_links(item: LinkTrace, nodes: set[int]) -> LinkTrace | None:
     trace = item.trace
     rows = [
         row

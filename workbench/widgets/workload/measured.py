@@ -36,7 +36,7 @@ class TraceForm(widgets.VBox):
         )
         self.upload.tooltip = "a file with the columns time_s, transmitter, receiver and pdr"
         super().__init__((self.summary, words(f"<span class='wb-unit'>{_HOW}</span>"), self.upload, self._message))
-        self.upload.observe(self._take_upload, "value")
+        self.upload.observe(self._read_upload, "value")
         self.observe(lambda change: setattr(self._message, "value", error_html(change.new)), "error")
 
     def show(self, trace: LinkQualities) -> None:
@@ -64,7 +64,7 @@ class TraceForm(widgets.VBox):
         self.show(trace)
         self._on_edit()
 
-    def _take_upload(self, change: Any) -> None:
+    def _read_upload(self, change: Any) -> None:
         for file in change.new[:1]:
             self.take(str(file["name"]), bytes(file["content"]))
 

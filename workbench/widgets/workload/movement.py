@@ -89,7 +89,11 @@ class MovementForm(widgets.VBox):
         kind = self.choice.value
         if kind == "waypoints":
             shown_points = [row.read() for row in self.rows]
-            hidden_points = [list(point) for point in self._model.points[len(self.rows) :]] if self._hidden() else []
+            hidden_points = (
+                [list(point) for point in self._model.points[len(self.rows) :]]
+                if self._count_hidden_waypoints()
+                else []
+            )
             return {"kind": kind, "points": [*shown_points, *hidden_points]}
         values = {name: field.read() for name, field in self.fields[kind].items()}
         return {"kind": kind, **{name: value for name, value in values.items() if value is not None}}
@@ -106,13 +110,13 @@ class MovementForm(widgets.VBox):
 
     # Waypoints
 
-    def _hidden(self) -> int:
+    def _count_hidden_waypoints(self) -> int:
         return max(0, len(self._model.points) - MOST_ROWS) if isinstance(self._model, mobility.Waypoints) else 0
 
     def _show_waypoints(self, points: tuple[tuple[float, float, float], ...]) -> None:
         shown_points = points[:MOST_ROWS]
         while len(self.rows) < len(shown_points):
-            self.rows.append(WaypointRow(len(self.rows), self._edit, self._remove_waypoint))
+            self.rows.append(WaypointRow(len(self.rows), self._report_edit, self._remove_waypoint))
         for row in self.rows[len(shown_points) :]:
             row.close_all()
         del self.rows[len(shown_points) :]
@@ -125,7 +129,7 @@ class MovementForm(widgets.VBox):
             + (f"{hidden_count:,} more waypoints are not listed. " if hidden_count else "")
             + "Or select the node on the map and press Edit, then + Waypoint.</span>"
         )
-        self._body.children = (_header(), self._rows_box, self._add, self.speed, self._note)
+        self._body.children = (_make_header(), self._rows_box, self._add, self.speed, self._note)
 
     def _add_waypoint(self) -> None:
         """Add a waypoint in the middle of the network, or in a corner of the network if the last one is in the middle.
@@ -154,7 +158,7 @@ class MovementForm(widgets.VBox):
         if model.kind not in self.fields:
             self.fields[model.kind] = {field.name: NumberField(field) for field in fields_of_model(type(model))}
             for number_field in self.fields[model.kind].values():
-                number_field.observe(self._edit, "text")
+                number_field.observe(self._report_edit, "text")
         for name, number_field in self.fields[model.kind].items():
             number_field.show(getattr(model, name))
         self._body.children = tuple(self.fields[model.kind].values())
@@ -168,7 +172,7 @@ class MovementForm(widgets.VBox):
         self.show(model, self._at, self._context)
         self._on_edit()
 
-    def _edit(self, _: Any = None) -> None:
+    def _report_edit(self, _: Any = None) -> None:
         if not self._is_drawing:
             self._on_edit()
 
@@ -215,7 +219,7 @@ class WaypointRow(widgets.HBox):
             widget.close()
 
 
-def _header() -> widgets.HTML:
+def _make_header() -> widgets.HTML:
     return words(
         "<span class='wb-unit wb-waypoint-names'><span>time, s</span><span>x, m</span><span>y, m</span></span>"
     )

@@ -69,7 +69,7 @@ def _new_reinforcement(nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
 # Changes of the network: (selected nodes, items, context) -> item
 
 
-def _interval_s(context: ScenarioContext) -> tuple[float, float]:
+def _propose_interval_s(context: ScenarioContext) -> tuple[float, float]:
     """Return (a third, half) of the duration in s, rounded to 1 s if at least 5 s, else to two significant digits."""
     return _round_s(context.duration_s / 3), _round_s(context.duration_s / 2)
 
@@ -79,19 +79,19 @@ def _round_s(time_s: float) -> float:
 
 
 def _new_outage(picked: tuple[int, ...], items: tuple[Item, ...], context: ScenarioContext) -> Item:
-    return changes.outage(picked or _default_nodes("outage", items, context.nodes), *_interval_s(context))
+    return changes.outage(picked or _default_nodes("outage", items, context.nodes), *_propose_interval_s(context))
 
 
 def _new_crash(picked: tuple[int, ...], items: tuple[Item, ...], context: ScenarioContext) -> Item:
-    return changes.crash(picked or _default_nodes("crash", items, context.nodes), *_interval_s(context))
+    return changes.crash(picked or _default_nodes("crash", items, context.nodes), *_propose_interval_s(context))
 
 
 def _new_join(picked: tuple[int, ...], items: tuple[Item, ...], context: ScenarioContext) -> Item:
-    return changes.join(picked or _default_nodes("join", items, context.nodes), _interval_s(context)[0])
+    return changes.join(picked or _default_nodes("join", items, context.nodes), _propose_interval_s(context)[0])
 
 
 def _new_leave(picked: tuple[int, ...], items: tuple[Item, ...], context: ScenarioContext) -> Item:
-    return changes.leave(picked or _default_nodes("leave", items, context.nodes), _interval_s(context)[1])
+    return changes.leave(picked or _default_nodes("leave", items, context.nodes), _propose_interval_s(context)[1])
 
 
 def _new_partition(picked: tuple[int, ...], items: tuple[Item, ...], context: ScenarioContext) -> Item:
@@ -99,7 +99,7 @@ def _new_partition(picked: tuple[int, ...], items: tuple[Item, ...], context: Sc
     positions = context.positions_m
     ordered_nodes = sorted(context.nodes or (0,), key=lambda node: (*positions.get(node, (0.0, 0.0)), node))
     left_half = tuple(sorted(ordered_nodes[: max(1, len(ordered_nodes) // 2)]))
-    return changes.partition(picked or left_half, *_interval_s(context))
+    return changes.partition(picked or left_half, *_propose_interval_s(context))
 
 
 def _new_jammer(picked: tuple[int, ...], items: tuple[Item, ...], context: ScenarioContext) -> Item:
@@ -108,7 +108,7 @@ def _new_jammer(picked: tuple[int, ...], items: tuple[Item, ...], context: Scena
     Its disc is a third as wide as the network.
     """
     x_m, y_m = context.mean_position_m(picked)
-    return changes.jam(_round_m(x_m), _round_m(y_m), _round_m(context.extent_m / 6), *_interval_s(context))
+    return changes.jam(_round_m(x_m), _round_m(y_m), _round_m(context.extent_m / 6), *_propose_interval_s(context))
 
 
 def _new_burst_loss(picked: tuple[int, ...], items: tuple[Item, ...], context: ScenarioContext) -> Item:
@@ -134,7 +134,7 @@ def _new_link_trace(picked: tuple[int, ...], items: tuple[Item, ...], context: S
         links = [(first_node, (other_nodes or [first_node + 1])[0], 1.0)]
     links = links[:_MOST_TRACED]
     transmitters, receivers, ratios = zip(*links, strict=True)
-    start_s, stop_s = _interval_s(context)
+    start_s, stop_s = _propose_interval_s(context)
     count = len(links)
     bad_qualities = LinkQualities(
         [start_s] * count + [stop_s] * count, transmitters * 2, receivers * 2, (*(0.1,) * count, *ratios)

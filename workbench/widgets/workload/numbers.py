@@ -36,7 +36,7 @@ class NumberField(TextField):
         )
         label, *others = self.children  # type: ignore[has-type]
         self.children = (label, self._slider, *others)
-        self._slider.observe(self._take_position, "value")
+        self._slider.observe(self._apply_slider_position, "value")
         self.observe(self._move_slider, "text")
 
     def fit(self, context: ScenarioContext) -> None:
@@ -62,7 +62,7 @@ class NumberField(TextField):
         text = self.text.strip()
         return parse_number(text, self.field.is_whole) if text else None
 
-    def _take_position(self, change: Any) -> None:
+    def _apply_slider_position(self, change: Any) -> None:
         # The browser moves a slider to its nearest step and sends that value back; it is not an input.
         if self._is_moving or abs(change.new - self._slider_position) < self._slider.step / 4:
             return

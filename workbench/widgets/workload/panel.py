@@ -114,11 +114,11 @@ class Workload(ListPanel):
     def draw(self, value: tuple[Item, ...]) -> None:
         """Show the items, and the form of the selected item."""
         index = min(self.selected, len(value) - 1)
-        self._lines.show(self._texts(value), 0 if index < 0 and value else index)
+        self._lines.show(self._describe_items(value), 0 if index < 0 and value else index)
         self.selected = self._lines.selected
         self._draw_form()
 
-    def _texts(self, items: Iterable[Item]) -> list[str]:
+    def _describe_items(self, items: Iterable[Item]) -> list[str]:
         """Return a line of text for each workload item. The line names the item's nodes that are not in the network."""
         network_nodes = set(self.nodes)
         item_texts = []
@@ -135,15 +135,15 @@ class Workload(ListPanel):
 
     def _update_nodes(self, _: Any) -> None:
         with quiet(self):
-            self._lines.show(self._texts(self.value), self.selected)
+            self._lines.show(self._describe_items(self.value), self.selected)
         self._draw_form()
 
     def _button_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
-            ("Duplicate", "add a copy of the item", self._duplicate),
-            ("Remove", "remove the item", self._remove),
-            ("↑", "move the item up", lambda: self._move(-1)),
-            ("↓", "move the item down", lambda: self._move(1)),
+            ("Duplicate", "add a copy of the item", self._duplicate_item),
+            ("Remove", "remove the item", self._remove_item),
+            ("↑", "move the item up", lambda: self._move_item(-1)),
+            ("↓", "move the item down", lambda: self._move_item(1)),
         )
 
     # Actions of the user
@@ -155,10 +155,10 @@ class Workload(ListPanel):
         the first node for a subscription. A new movement takes its nodes out of earlier movements.
         """
         picked = tuple(self.picked)
-        items = self._without_movements(picked) if kind == _MOVE else tuple(self.value)
+        items = self._remove_from_movements(picked) if kind == _MOVE else tuple(self.value)
         self._set_items((*items, new_item(kind, picked, items, self.context)), len(items))
 
-    def _without_movements(self, nodes: tuple[int, ...]) -> tuple[Item, ...]:
+    def _remove_from_movements(self, nodes: tuple[int, ...]) -> tuple[Item, ...]:
         """Return the items of the workload, in which ``nodes`` are removed from all movements."""
         items: tuple[Item, ...] = tuple(self.value)
         moves = [index for index, item in enumerate(items) if isinstance(item, Move)]
@@ -175,7 +175,7 @@ class Workload(ListPanel):
         nodes = tuple(dict.fromkeys(nodes))
         if not nodes:
             return
-        form = self._form_of(_MOVE)
+        form = self._get_form(_MOVE)
         assert form.along is not None
         form.along.fit(self.context)
         speed_m_s = form.along.speed_m_s
@@ -184,7 +184,7 @@ class Workload(ListPanel):
                 along = append_waypoint(item.along, place_m, speed_m_s)
                 self._set_items(replaced(self.value, index, with_fields(item, along=along)), index)
                 return
-        items = self._without_movements(nodes)
+        items = self._remove_from_movements(nodes)
         begin_s = time_s if time_s is not None and 0 < time_s < self.duration_s else 0.0
         home = Waypoints(((begin_s, *self.context.mean_position_m(nodes)),))
         along = append_waypoint(home, place_m, speed_m_s)
@@ -257,22 +257,22 @@ class Workload(ListPanel):
         self.selected = min(selected, len(items) - 1)
         self.value = items
 
-    def _duplicate(self) -> None:
+    def _duplicate_item(self) -> None:
         index = self.selected
         self._set_items((*self.value[: index + 1], *self.value[index:]), index + 1)
 
-    def _remove(self) -> None:
+    def _remove_item(self) -> None:
         self._set_items(without(self.value, self.selected), self.selected)
 
-    def _move(self, step: int) -> None:
+    def _move_item(self, step: int) -> None:
         index = self.selected
         target_index = min(max(index + step, 0), len(self.value) - 1)
         if target_index != index:
             self._set_items(moved(self.value, index, target_index), target_index)
 
-    def _move_to_picked(self) -> None:
+    def _move_to_picked_nodes(self) -> None:
         if self.picked and self.selected >= 0:
-            item = self._at_nodes(self.value[self.selected], tuple(self.picked))
+            item = self._copy_to_nodes(self.value[self.selected], tuple(self.picked))
             self._set_items(replaced(self.value, self.selected, item), self.selected)
 
     def _update_move_button(self, _: Any = None) -> None:
@@ -281,7 +281,7 @@ class Workload(ListPanel):
             item = self.value[self.selected]
             self._move_button.disabled = not (isinstance(item, Jam) or has_field(item, "at"))
 
-    def _at_nodes(self, item: Item, nodes: tuple[int, ...]) -> Item:
+    def _copy_to_nodes(self, item: Item, nodes: tuple[int, ...]) -> Item:
         """Return a copy of an item at other nodes.
 
         A jammer moves to the mean position of the nodes. Any other item that has no nodes is returned unchanged.
@@ -294,7 +294,7 @@ class Workload(ListPanel):
     def _apply_edit(self, item: Item) -> None:
         items = replaced(self.value, self.selected, item)
         with quiet(self):
-            self._lines.show(self._texts(items), self.selected)
+            self._lines.show(self._describe_items(items), self.selected)
         self.offer(items)
 
     # The form
@@ -305,11 +305,11 @@ class Workload(ListPanel):
             self._form_box.children = ()
             return
         item = self.value[self.selected]
-        item_form = self._form_of(kind_of(item))
+        item_form = self._get_form(kind_of(item))
         item_form.show(item, self.context, self.protocol, self._items_to_compare(item))
         self._form_box.children = (item_form,)
 
-    def _form_of(self, kind: str) -> ItemForm:
+    def _get_form(self, kind: str) -> ItemForm:
         if kind not in self._forms:
             self._forms[kind] = ItemForm(kind, self._apply_edit, self._find_conflict)
         return self._forms[kind]
