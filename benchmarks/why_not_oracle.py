@@ -800,7 +800,7 @@ def judge(facts: Facts, accounts: list[Any]) -> tuple[list[tuple[Any, list[False
     """
     expected = {
         (reading.publisher, reading.number, reading.published.time_us, reading.sink, reading.subscription): reading
-        for reading in facts.expected()
+        for reading in facts.find_expected()
     }
     false: list[tuple[Any, list[Falsehood]]] = []
     causes: Counter = Counter()

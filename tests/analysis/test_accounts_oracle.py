@@ -68,7 +68,7 @@ def test_accounts_do_not_contradict_later_rows(protocol, seed):
 @pytest.mark.parametrize(("protocol", "seed"), [("TinyMQ", 96), ("TinyMQ", 746), ("Pub2Sub", 187)])
 def test_the_copies_of_notifications_agree_with_their_frames(protocol, seed):
     facts = facts_of(protocol, seed)
-    readings = {(reading.publisher, reading.number): reading for reading in facts.expected()}
+    readings = {(reading.publisher, reading.number): reading for reading in facts.find_expected()}
     evidence = Evidence(facts.scenario, facts.run.trace, explain.CARRIERS, explain.HARMLESS)
     evidence.follow(readings.keys())
     clear, shared = 0, 0
@@ -90,7 +90,7 @@ def test_the_copies_of_notifications_agree_with_their_frames(protocol, seed):
 @pytest.mark.parametrize(("protocol", "seed"), NETWORKS)
 def test_the_oracle_refutes_accounts_with_wrong_nodes_times_and_rows(protocol, seed):
     facts = facts_of(protocol, seed)
-    readings = {(r.publisher, r.number, r.sink, r.subscription): r for r in facts.expected()}
+    readings = {(r.publisher, r.number, r.sink, r.subscription): r for r in facts.find_expected()}
     nodes = sorted(facts.scenario.topology)
     undelivered = [account for account in accounts(facts.run) if account.delivered_us is None]
     for account in undelivered[::5]:

@@ -144,7 +144,7 @@ class ProtocolForm(Panel):
         unchanged = {
             parameter.name: self.value.settings[parameter.name]
             for parameter in self._class.parameters
-            if _is_kept_by_presets(parameter, self.value)
+            if _is_unchanged_by_presets(parameter, self.value)
         }
         self.value = self._class(**{**unchanged, **settings})
 
@@ -158,7 +158,7 @@ class ProtocolForm(Panel):
 
 def _matching_preset(value: Protocol) -> str:
     cls = type(value).public_class()
-    compared_parameters = [parameter for parameter in cls.parameters if not _is_kept_by_presets(parameter, value)]
+    compared_parameters = [parameter for parameter in cls.parameters if not _is_unchanged_by_presets(parameter, value)]
     for name, settings in {_DEFAULTS: {}, **cls.presets}.items():
         if all(
             value.settings[parameter.name] == settings.get(parameter.name, parameter.default)
@@ -181,7 +181,7 @@ def _holds_filters(parameter: Parameter) -> bool:
     return parameter.unit == "Filter"
 
 
-def _is_kept_by_presets(parameter: Parameter, value: Protocol) -> bool:
+def _is_unchanged_by_presets(parameter: Parameter, value: Protocol) -> bool:
     """Return whether presets leave a parameter of the protocol ``value`` unchanged.
 
     Presets change neither filters nor settings that refer to nodes of the present network.
