@@ -150,7 +150,10 @@ def test_a_damaged_last_part_and_a_missing_one_are_reported_in_a_sentence(ended,
     (part,) = tmp_path.glob("part-*.parquet")
     content = part.read_bytes()
     part.write_bytes(content[: len(content) // 2])
-    with pytest.raises(DataError, match=r"part-000000000\.parquet cannot be read: .*; use another folder"):
+    with pytest.raises(
+        DataError,
+        match=r"part-000000000\.parquet has windows of an earlier start and cannot be read: .*; use another folder",
+    ):
         follow(ended, out=tmp_path, **WINDOWS)
     part.unlink()
     with pytest.raises(DataError, match=r"lacks 40 windows that its file _state\.json counts; use another folder"):

@@ -428,7 +428,7 @@ class _Workers:
         """Add the answers of a job to ``answers``, {worker: answer}; return whether the job reached no new worker."""
         known = set(answers)
         for key, slots in tasks_at_once(round_answers).items():
-            answer = next(answer for answer in round_answers if _identify_worker(answer) == key)
+            answer = next(answer for answer in round_answers if _host_and_process(answer) == key)
             answers[key] = {**answer, "slots": max(slots, answers.get(key, {}).get("slots", 1))}
         return set(answers) == known
 
@@ -460,19 +460,19 @@ class _Workers:
             _run_within(10.0, lambda: self._session.cancel(self._group))
 
 
-def _identify_worker(answer: Answer) -> tuple[str, int]:
+def _host_and_process(answer: Answer) -> tuple[str, int]:
     return answer["host"], answer["process"]
 
 
 def _list_workers(answers: Sequence[Answer]) -> list[tuple[str, int]]:
-    return sorted({_identify_worker(answer) for answer in answers})
+    return sorted({_host_and_process(answer) for answer in answers})
 
 
 def tasks_at_once(answers: Sequence[Answer]) -> dict[tuple[str, int], int]:
     """Return {worker: largest number of tasks that it has run at once}; a worker is identified by (host, process)."""
     changes = defaultdict(list)
     for answer in answers:
-        changes[_identify_worker(answer)] += [(answer["began_s"], 1), (answer["ended_s"], -1)]
+        changes[_host_and_process(answer)] += [(answer["began_s"], 1), (answer["ended_s"], -1)]
     counts = {}
     for key, events in changes.items():
         running, counts[key] = 0, 1

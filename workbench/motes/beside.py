@@ -39,7 +39,10 @@ _LINKS_TITLE = "Links: the share of frames that arrived, on motes and in the sim
 
 
 class BesideSimulator:
-    """A run on motes beside the simulator's runs of its scenario, as two tables; see `compare_with_simulator`."""
+    """A comparison of a run on motes with simulated runs of the same scenario, made by `compare_with_simulator`.
+
+    It has two tables: ``metrics``, a row for each metric, and ``links``, a row for each link.
+    """
 
     def __init__(self, metrics: pd.DataFrame, links: pd.DataFrame, runs: int) -> None:
         self.metrics, self.links, self.runs = metrics, links, runs

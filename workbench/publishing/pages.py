@@ -1,7 +1,7 @@
 """The paper as a page (paper.html) and as a PDF (paper.pdf), which Chromium prints from the page.
 
 The page needs no network: pictures and players are part of it, and formulas are MathML. In print, code is hidden
-unless its cell has the tag "show-input", and a player is replaced by a figure of the time at which it begins.
+unless its cell has the tag "show-input", and a still picture of its first moment replaces each player.
 """
 
 from __future__ import annotations

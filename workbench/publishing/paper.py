@@ -71,7 +71,7 @@ class Paper:
 
     @property
     def small_parameters(self) -> dict[str, Any]:
-        """The small values of the notebook's parameters, from ``nbmake.mock`` in the metadata of their cell."""
+        """Values of parameters with which the notebook runs quickly, from ``nbmake.mock`` in their cell's metadata."""
         return small_parameters(self.notebook)
 
     @property
@@ -82,7 +82,7 @@ class Paper:
 
 
 def small_parameters(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {name: small value} for the parameters of a notebook, or {} if it has no small values."""
+    """Return {name: value} of the parameters with which a notebook runs quickly, for a test; may be empty."""
     mocks = [cell["metadata"].get("nbmake", {}).get("mock", {}) for cell in notebook["cells"]]
     return {name: value for mock in mocks for name, value in mock.items()}
 

@@ -64,8 +64,8 @@ def play(
     """Play a scenario in the simulator and return the run, without the warnings of `run`.
 
     The parameters are those of `run`. Sweeps and the graphical lab call this function, as `run` would repeat the
-    warnings in each process of a sweep and after each change in the lab. `Run.explain` still names workload
-    items that start after the end of the run.
+    warnings in each process of a sweep and after each change in the lab. A warning of `run`
+    names the workload items that start after the end of the run; `Run.explain` names them in any case.
     """
     engine = checked_engine(engine)
     reason = 'engine="reference" was requested'

@@ -271,7 +271,8 @@ def publish(
         key = attributes_module.key_of(what.key)
         if key.type == attributes_module.BLOB:
             raise ScenarioError(
-                f"the argument `what` is a SensorField of {key.name}, a blob; it must be a key with numbers"
+                f"the argument `what` is a SensorField of {key.name}, whose values are blobs; choose a key with "
+                "numeric values"
             )
     else:
         published, attributes = _as_text_and_attributes(what, "TEMP IS 25")

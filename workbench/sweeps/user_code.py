@@ -191,7 +191,7 @@ def unpack(packed: bytes) -> Any:
     for register, name, make in registrations:
         register(name, make)
     for name, measure, looks_at in modules:
-        _provide_metrics(name, measure, looks_at)
+        _install_metrics_module(name, measure, looks_at)
     # Only the driver's plug-ins are used, so that all rows have the same metrics.
     plugins.provide(
         "metrics", {name: SimpleNamespace(measure=measure, LOOKS_AT=events) for name, measure, events in plugin_metrics}
@@ -199,7 +199,7 @@ def unpack(packed: bytes) -> Any:
     return work
 
 
-def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
+def _install_metrics_module(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
     """Make the metrics of the sweep's process available as the module ``name`` in this process.
 
     ``measure`` is the function that computes the metrics, and ``looks_at`` names the events that it reads. They become

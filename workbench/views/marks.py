@@ -256,7 +256,7 @@ class LayerScene(Scene):
     def _centers_by_colour(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
         """Yield (colour, centers of the nodes drawn in this colour) for each colour of a group.
 
-        Centers are in px, shape (nodes, 2). Rows about nodes that are not in the layout are left out.
+        Centers are in px, shape (nodes, 2). Nodes that are not in the layout are left out.
         """
         node_indices = self._indices_of(group)
         node_rows = np.flatnonzero(node_indices >= 0)

@@ -186,7 +186,7 @@ class Lab(widgets.VBox):
         scenario = scenario or first_scenario()
         self.change(**{field: getattr(scenario, field) for field in FIELDS}, beside=beside)
 
-    def _open_stored(self, name: str) -> str:
+    def _open_stored_lab(self, name: str) -> str:
         """Open the lab stored under ``name``, and store later changes in its file; return a sentence for the user."""
         store = Store(name)
         state = store.read(None)
@@ -300,7 +300,7 @@ class Lab(widgets.VBox):
         self._why_not = WhyNot()
         self._selected_node = SelectedNode()
         self._sweep = SweepPanel(scenario)
-        labs = Labs(stored_names, lambda: self._store.path.stem, self._open_stored, self._save_under)
+        labs = Labs(stored_names, lambda: self._store.path.stem, self._open_stored_lab, self._save_under)
         self._gallery = Gallery(self.open_model, self._open_scenario, labs)
         self._page_link = PageLink(
             self._open_scenario,

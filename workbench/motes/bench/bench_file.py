@@ -139,7 +139,7 @@ def _check_entry(entry: dict[str, Any], place: str) -> dict[str, Any]:
         )
     for name in ("firmware", "program"):
         if not isinstance(entry.get(name, {}), dict):
-            raise LinkError(f"{place}: {name} of node {node} is {entry[name]!r:.60}; it must be an object")
+            raise LinkError(f"{place}: {name} of node {node} is {entry[name]!r:.60}; it must be a JSON object")
     if not isinstance(entry.get("chip_id", ""), str):
         raise LinkError(f"{place}: chip_id of node {node} is {entry['chip_id']!r:.60}; it must be a text")
     return entry

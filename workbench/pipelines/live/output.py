@@ -221,7 +221,9 @@ def _read_part(path: Location, columns: list[str] | None = None) -> pa.Table:
         with pq.ParquetFile(opened(path), page_checksum_verification=True) as file:
             return file.read(columns)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} cannot be read: {error}; use another folder for the windows") from None
+        raise DataError(
+            f"{path} has windows of an earlier start and cannot be read: {error}; use another folder"
+        ) from None
 
 
 def _read_totals(part: pa.Table) -> Totals | None:

@@ -192,8 +192,9 @@ def _pace_steps(
 
 
 def _replay_run(run: Run, steps: Iterable[int], stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
-    """Replay a run that has ended: yield lists of those rows of its trace from which readings are made, in order.
+    """Replay a run that has ended: yield a list of trace rows for each step, in the order of the trace.
 
+    Rows from which no reading is made are left out.
     ``steps`` are the simulation times (µs) at which a list ends, from `_pace_steps`. The iterator ends early if
     ``stopped()`` is true.
     """

@@ -73,8 +73,9 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 def _has_changed_list(trail: Trail, step: Step) -> bool:
     """Return whether the lost frames from ``step.node`` to ``step.neighbor`` had different lists of subscribers.
 
-    A frame with the reading lists the subscribers that other copies serve. Nothing else in these frames varies in size,
-    so different sizes prove different lists. Then the copy for this subscriber may have taken another path.
+    Each of these frames contains the reading, and the list of subscribers that other copies of the reading serve. Only
+    this list varies in size, so the lists were different if the frames had different sizes. In that case the copy for
+    the subscriber of ``trail`` may have taken another path.
     """
     endpoints = step.node, step.neighbor
     sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == endpoints]

@@ -39,8 +39,8 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
     The path is the shortest one over active links from a node that received the reading. If active links do not lead
     to the subscriber, the rest of the path is over arcs (directed radio links). If arcs do not lead there either, the
-    result is None. If the reading arrived at the subscriber itself, the result is its drop or loss there, or None if
-    the trace shows neither.
+    result is None. If the reading arrived at the subscriber's node, but not at the subscription, the result is its drop
+    or loss at this node, or None if the trace shows neither.
     """
     holders = trail.holders
     if pair.subscriber in holders:

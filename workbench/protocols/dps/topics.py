@@ -156,7 +156,8 @@ def check_subscription_topic(topic: str | bytes, separators: str | bytes = SEPAR
         wildcard_offset = _first_wildcard(segment)
         if wildcard_offset >= 0 and len(segment) > 1:
             raise _topic_error(
-                topic, f"position {segment_begin + wildcard_offset} is a wildcard; it must be a whole segment"
+                topic,
+                f"the wildcard at position {segment_begin + wildcard_offset} must be a whole segment, as in a/+/b",
             )
         if segment == _ANY_REST and segment_index < len(topic_separators):
             raise _topic_error(topic, f"position {segment_begin} is a #, which may only be the last segment")

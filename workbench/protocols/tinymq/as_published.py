@@ -60,7 +60,7 @@ class RendezvousAsPublished(Rendezvous):
 class OverlayAsPublished(Overlay):
     """TinyMQ's overlay without its tests of links: all links are assumed to work both ways, and no probes are sent.
 
-    A child that names another parent is not removed while a frame to the child waits to be sent or answered.
+    It also keeps a child that announces another parent until no frame to this child waits to be sent or acknowledged.
     """
 
     def is_two_way(self, known):

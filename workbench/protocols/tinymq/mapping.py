@@ -162,7 +162,7 @@ class Mapping:
         return strings
 
     def _split_string(self, number):
-        """Split a bit string, given as an integer, into the list of its cells, one of each dimension."""
+        """Split a bit string (an integer) into a cell number for each dimension; return these as a list."""
         cell_numbers = []
         shift = self.key_bits
         for dimension in self.dimensions:

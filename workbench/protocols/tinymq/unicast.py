@@ -4,17 +4,17 @@ Theory of operation
     A frame that is not acknowledged is sent again, up to ``retries`` times. The wait is ``retry_ms``, then twice that,
     four times and eight times, each plus a random part of up to one half, so that two frames that collided do not
     collide again. If no acknowledgement has come when the last wait ends, the neighbor counts as lost. But if another
-    frame from it was heard meanwhile, the link is only poor, and up to three times as many retransmissions are allowed.
+    frame from it was heard meanwhile, the link is only poor, and up to 3 * ``retries`` retransmissions are allowed.
     A receiver that gets a frame a second time acknowledges it and otherwise ignores it. With ``retries=0`` nothing is
     acknowledged.
 
     A *call* of a node is one reception, report, wake-up or request of its application. One call sends at most
     `rules.MOST_AT_ONCE` of these frames. A new key, an event for many sinks or a burst of events creates hundreds of
     frames at once, which the radio could only queue, and a frame in that queue would be sent again before it has left.
-    So at most `rules.MOST_IN_FLIGHT` frames of a node are in flight. The same limit holds for the events that one
-    neighbor has yet to acknowledge, and for all other frames to this neighbor. Further frames wait for their turn,
-    which comes with an acknowledgement or with the next wake-up after `rules.PACE_US`. A frame that must be sent again
-    is not in flight meanwhile, so a neighbor that is gone does not hold up the others.
+    So at most `rules.MOST_IN_FLIGHT` frames of a node are in flight. For each neighbor there are two limits of the
+    same number: for the events that it has yet to acknowledge, and for all other frames. Further frames wait for their
+    turn, which comes with an acknowledgement or with the next wake-up after `rules.PACE_US`. A frame that must be sent
+    again is not in flight meanwhile, so a neighbor that is gone does not hold up the others.
 
     A node whose memory of pending frames fills up refuses events, and soon notifications as well, instead of
     acknowledging them (`rules.has_room_to_forward`). The sender sends a refused frame again after the longest wait, and
@@ -28,9 +28,10 @@ Radios that report
     report of an acknowledgement on, with ``acks="radio"``, frames request no ack of TinyMQ's own. The radio holds
     `rules.MOST_IN_RADIO` of a node's unicast frames at a time. The next one follows its report, so that a node sends no
     faster than a busy channel takes its frames, and never repeats a frame that its radio still has. A frame that the
-    radio gave up waits like an unacknowledged one, and counts as sent. A frame that arrived is removed; if it
-    went UP or DOWN, it is kept until a refusal can no longer come. A report that does not come within the longest wait
-    (the node was down meanwhile) counts as a failure.
+    radio gave up waits like an unacknowledged one, and counts as one of the ``retries``. A frame that arrived is
+    removed. Only a frame that a neighbor may refuse (its direction in the tree is UP or DOWN) is kept until a refusal
+    can no longer come. A report that does not come within the longest wait (the node was down meanwhile) counts as a
+    failure.
 
     Each neighbor has its own frame numbers. With one counter for all neighbors, the numbers of a busy node would wrap
     while a neighbor that receives few frames still remembers old ones; it would take a new frame for a repeated one.

@@ -491,7 +491,7 @@ def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
     return begin
 
 
-def _make_change(report_link: Callable, wakes: bool) -> Any:
+def _compile_apply_change(report_link: Callable, wakes: bool) -> Any:
     """Return a compiled function that applies the next change of the links.
 
     A change sets an arc's delivery ratio, reports a ratio to a node, or begins or ends jamming at a node.
@@ -820,7 +820,7 @@ def make_loop(
     report_links = _make_report_links(link_quality, report_link)
     functions = {
         "begin": _make_begin(start, report_links, wakes),
-        "change": _make_change(report_link, wakes),
+        "change": _compile_apply_change(report_link, wakes),
         "act": _make_act(start, report_links, publish, subscribe, unsubscribe, reinforce, wakes),
         "end_frame": _make_end_frame(_make_frame_handler(receive, link_quality), report, wakes),
         "end_strobe": _make_end_strobe(report),

@@ -74,9 +74,9 @@ class Outcome:
         return self._columns[name][: self._rows]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
-        """Store the texts of the column "detail" that nodes created during the run, numbered 0, 1, ...
+        """Store the texts of the column "detail" that nodes created during the run; the rows contain their numbers.
 
-        ``text_of``: a function that returns the text with a given number.
+        ``text_of``: a function that returns the text with a given number, which counts from 0.
         """
         known_texts = self._texts["detail"]
         code_of_text = {text: code for code, text in enumerate(known_texts)}

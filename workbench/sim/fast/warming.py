@@ -64,7 +64,7 @@ class Warming:
 def start(twin: str, protocol: type[Protocol]) -> Warming:
     """Compile a protocol's fast twin in a background process, unless its machine code is on disk; return a handle.
 
-    If this process has already started the compilation, and it still runs or has failed, return its handle instead.
+    If an earlier call started the compilation, and it still runs or has failed, return the handle of that call.
     ``twin``: the name of the module with the protocol's version for the fast engine.
     """
     if code_cache.is_cached(twin):

@@ -1,6 +1,6 @@
 """Plans: the points of a sweep, each a combination of parameter values.
 
-``wb.Sweep(scenario, over=plan)`` runs a plan; a mapping stands for its grid.
+``wb.Sweep(scenario, over=plan)`` runs a plan; a mapping {path: values} means ``grid(mapping)``.
 
     grid(over)                            all combinations of the values
     points([...])                         a list of points, or the rows of a DataFrame
@@ -24,9 +24,9 @@ After an interruption ``run(out=folder)`` continues in the same folder, as for a
 ``paired_differences(table, ...)`` compares protocols seed by seed, on the same networks; `wb.compare` runs such a
 comparison. These functions compute necessary numbers of runs, and statistics without an assumed distribution:
 
-    runs_needed(90)                       the number of runs that bound a 90th percentile (29)
-    percentile_bounds(values, 50)         the interval of the median over all possible runs
-    pairs_needed(differences)             the number of seeds with which the interval of a difference excludes 0
+    runs_needed(90)                       the fewest runs whose largest value bounds the 90th percentile: 29
+    percentile_bounds(values, 50)         a confidence interval of the median
+    pairs_needed(differences)             the seeds needed for a confidence interval of the difference without 0
     trend(times, values), converged(...)  Theil-Sen slope; the warm-up after which a series is steady
 
 Theory of operation

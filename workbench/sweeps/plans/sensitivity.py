@@ -86,13 +86,13 @@ class Sensitivity:
     def __init__(self, rounds: Rounds, domains: dict[str, Any], repeats: Design, metric: str, **settings: Any) -> None:
         self._rounds, self._domains, self._repeats, self._metric = rounds, domains, repeats, metric
         self._method, self._samples, self._seed = settings["method"], settings["samples"], settings["seed"]
-        self._shares = _draw_samples(self._problem, self._method, self._samples, self._seed)
+        self._shares = _draw_samples(self._salib_problem, self._method, self._samples, self._seed)
         sampled_points = Sampled(domains, values_at(domains, self._shares), self._method, self._seed)
         design, self._row_to_point = distinct(sampled_points)
         self.design = Crossed(design, repeats)
 
     @property
-    def _problem(self) -> dict[str, Any]:
+    def _salib_problem(self) -> dict[str, Any]:
         count = len(self._domains)
         return {"num_vars": count, "names": list(self._domains), "bounds": [[0.0, 1.0]] * count}
 
@@ -120,7 +120,7 @@ class Sensitivity:
             raise WorkbenchError(
                 f"{self._metric} is {point_means[0]:g} at all points, so no parameter affects it; choose wider ranges"
             )
-        indices = _estimate_indices(self._problem, self._method, shares, point_means, self._seed)
+        indices = _estimate_indices(self._salib_problem, self._method, shares, point_means, self._seed)
         samples = len(point_means) // self._sample_size
         return SensitivityResult(self._method, self._metric, indices, table, samples)
 

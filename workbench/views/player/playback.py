@@ -92,11 +92,12 @@ def _knots_in_gaps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return additional knots inside long gaps between frames, as (simulated times in µs, playback times in units).
 
-    A knot assigns a playback time to a simulated time. A gap gets knots 4, 16, 64, ... frame durations after its begin.
+    A knot assigns a playback time to a simulated time. In a gap, knots are added 4, 16, 64, ... frame durations after
+    its begin.
     Units are those of the module's docstring: a gap of g µs lasts log(1 + g / frame_us) units.
 
-    times, units: simulated time in µs and playback time in units of the knots at the begins and ends of frames.
-    gap: the time in µs from each of these knots to the next one; one entry less than ``times``.
+    times, units: the knots at the begins and ends of frames: their simulated times in µs, and their playback times in
+    units. gap: the interval in µs from each of these knots to the next one; one entry less than ``times``.
     frame_us: the median duration of a frame in µs.
     """
     elapsed = frame_us * 4.0 ** np.arange(1, 16)

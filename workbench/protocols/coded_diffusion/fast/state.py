@@ -191,7 +191,7 @@ def sends(protocol: Any) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return a `Needs` for each of three kinds of calls of a node: upper bounds on what one such call adds.
+    """Return a `Needs` for each of three kinds of calls of a node: upper bounds on what one such call creates.
 
     The kinds are the reception of a broadcast, the reception of a unicast frame, and any other call. A `Needs` bounds
     the trace rows, the frames and the messages.

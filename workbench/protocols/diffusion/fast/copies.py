@@ -163,7 +163,9 @@ def _find_paths(core, state, i, sender, message, listed_count, now):
     for index in range(state.nodes[i].entries):
         entry = state.order[i, index]
         if matches(state, state.entries[entry].list, core.messages[message].content):
-            path_count, candidate_count = _add_paths(state, entry, now, sender, max_copies, path_count, candidate_count)
+            path_count, candidate_count = _append_paths(
+                state, entry, now, sender, max_copies, path_count, candidate_count
+            )
     return path_count
 
 
@@ -182,7 +184,7 @@ def _remove_served_paths(state, path_count, listed_count):
 
 
 @compiled
-def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidate_count):
+def _append_paths(state, entry, now, previous_hop, max_copies, path_count, candidate_count):
     """Append a path to ``state.data_paths`` for each copy that a sink gets along the gradients of a cache entry.
 
     A path is a sink and the neighbors that may be its next hop, which are appended to ``state.candidates``.

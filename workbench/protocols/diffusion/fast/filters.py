@@ -87,7 +87,7 @@ def apply_filters(core, state, now, i, message, origin):
         return core.messages[message].content
     for f in range(len(state.filters)):
         state.averages[f, i].has_dropped = 0
-    return _apply_to_parts(core, state, now, i, message, origin)
+    return _filter_each_reading(core, state, now, i, message, origin)
 
 
 @compiled
@@ -133,7 +133,7 @@ def take_mean(state, f, i):
 
 
 @compiled
-def _apply_to_parts(core, state, now, i, message, origin):
+def _filter_each_reading(core, state, now, i, message, origin):
     message_record = core.messages[message]
     list_id = message_record.content
     first_row, end_row = state.lists[list_id].first, state.lists[list_id].last

@@ -80,7 +80,7 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
             other_entry = state.order[i, index]
             if is_within(state, list_id, state.entries[other_entry].list) and has_sink(state, other_entry, sink):
                 has_containing_entry = True
-                path_count = _add_paths(core, state, i, message, other_entry, sender, False, path_count, now)
+                path_count = _append_paths(core, state, i, message, other_entry, sender, False, path_count, now)
         if not has_containing_entry:
             twin.drop(core, now, i, peer, message, Reason.NO_INTEREST)
             return
@@ -93,7 +93,7 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
         if newest_sequence > sequence or has_newer_round(state, entry, sink, fields.round):
             twin.drop(core, now, i, peer, message, Reason.STALE)
             return
-        path_count = _add_paths(core, state, i, message, entry, sender, True, path_count, now)
+        path_count = _append_paths(core, state, i, message, entry, sender, True, path_count, now)
     old_head = head_of(state, entry, sink)
     set_gradient(core, state, now, i, entry, message, sender, ttl, sequence)
     set_pace(state, i, entry, state.message_fields[message].origin, core.messages[message].content)
@@ -126,7 +126,7 @@ def reinforce_sources(core, state, i, request, now):
         expires_s = expiration_s(core, state, own, now)
         message = make_message(core, state, Message.REINFORCEMENT, i, sequence, list_id, interest.round, expires_s)
         is_equal = constraints_of(state, list_id) == constraints_of(state, interest.list)
-        path_count = _add_paths(core, state, i, message, block, NONE, is_equal, 0, now)
+        path_count = _append_paths(core, state, i, message, block, NONE, is_equal, 0, now)
         _send_along(core, state, i, message, path_count, state.ttl, now)
         twin.let_go(core, message)
 
@@ -146,7 +146,7 @@ def _send_along(core, state, i, message, path_count, ttl, now):
 
 
 @compiled
-def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
+def _append_paths(core, state, i, message, block, sender, is_equal, count, now):
     """Append to ``state.paths`` the neighbors to which node ``i`` sends a reinforcement; return the number of paths.
 
     The neighbors are those of the data gradients in row ``block`` of ``state.data_gradients`` whose data matches the

@@ -7,11 +7,11 @@ Meaning of shades
     that match this filter over the link.
 
     *A node*: the emptiest of the filters that the node has sent to its neighbors. A node sends each neighbor the union
-    of its own interests and those from all other neighbors. So the emptiest of these filters usually lacks the
-    interests of the neighbor with the fullest filter. It shows the place of a node in the mesh: a node at the edge with
-    one topic, a node that forwards three topics and a node in the middle have different shades. The layer "all it knows
-    of" shows the union of all interests at a node instead. This union is soon the same at all nodes, because the mesh
-    spreads every interest to all of them.
+    of its own interests and those from all other neighbors, so the filter for a neighbor lacks what only this neighbor
+    has requested. Therefore the emptiest filter is usually that for the neighbor that requests most. Its shade shows
+    the place of a node in the mesh: a node at the edge with one topic, a node that forwards three topics and a node in
+    the middle have different shades. The layer "all it knows of" shows the union of all interests at a node instead.
+    This union is soon the same at all nodes, because the mesh spreads every interest to all of them.
 
 Reference
     `workbench.views.layers` defines layers.

@@ -541,7 +541,7 @@ def _forget_one_way_distances(state, i):
 
 @compiled
 def _reset_position(state, i, position, tree):
-    """Turn row ``position`` of ``positions`` into node ``i``'s position in ``tree``, without a key or children."""
+    """Initialize row ``position`` of the table of positions for node ``i`` in ``tree``: no key and no children."""
     position_record = state.positions[position]
     if position_record.is_used:
         state.left_epochs[i, position_record.tree] = max(

@@ -212,9 +212,10 @@ def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
 
 
 def blocks(low: int, high: int, bits: tuple[int, int]) -> list[tuple[int, int, int, int]]:
-    """Return the strings in [low, high] as rectangles of a grid: [(first row, first column, row count, column count)].
+    """Return bit strings as rectangles of a grid: [(first row, first column, row count, column count)].
 
-    ``bits``: (number of bits of a row, of a column). The first bits of a string are its row, the others its column.
+    ``low``, ``high``: the first and the last of the strings, as integers. ``bits``: (number of bits of a row, of a
+    column). The first bits of a string are its row, the others its column.
     """
     columns = 1 << bits[1]
     rectangles = []
