@@ -70,7 +70,7 @@ def main():
     board.now_us = lambda: clock[0]
     board.write = lambda data: None
     mote = Mote(board)
-    mote._report_problem = problems.append
+    mote._report_error = problems.append
     show("program")
     start_us = None
     for time_us, kind, data in records():

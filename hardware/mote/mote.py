@@ -91,7 +91,7 @@ class Mote:
                 return None
             return self._step(self.now())
         except Exception as error:  # Any error is reported to the host, and the mote continues.
-            self._report_problem("the mote failed: %r" % error)
+            self._report_error("the mote failed: %r" % error)
             return FAILED_US
 
     def _step(self, now):
@@ -126,7 +126,7 @@ class Mote:
         try:
             self.board.write(framing.encode(body))
         except WorkbenchError as error:
-            self._report_problem(str(error))
+            self._report_error(str(error))
 
     def tell(self, name, sequence, value, detail):
         """Send the host an event of the mote itself, not of its node; ``name`` is one of OWN_EVENTS of the host link.
@@ -136,7 +136,7 @@ class Mote:
         address = NOBODY if self.node is None else self.node.address
         self.write(link.encode_own_event(self.now(), name, NOBODY, "", address, sequence, 0, value, detail))
 
-    def _report_problem(self, detail):
+    def _report_error(self, detail):
         self.tell("told", 0, 0, detail[:LONGEST_TEXT])
 
     def _report_frame(self, name, peer, frame, broadcast, value=0):
@@ -212,13 +212,13 @@ class Mote:
         is_right = 1
         text = ""
         try:
-            number = self._execute_command(kind, fields, rest) or 0
+            number = self._execute(kind, fields, rest) or 0
         except WorkbenchError as error:
             is_right, text = 0, str(error)
         except Exception as error:  # The answer reports any error, and the mote continues.
             is_right, text = 0, "the mote failed: %r" % error
         if not token and not is_right:
-            self._report_problem(text)  # The host does not expect an answer to this command.
+            self._report_error(text)  # The host does not expect an answer to this command.
         if token:
             wake = NOBODY if self.node is None or self.node.next_wake is None else self.node.next_wake
             answer = token, is_right, number, wake, self.now()
@@ -226,7 +226,7 @@ class Mote:
         if kind == link.RESET:
             self.board.reset()
 
-    def _execute_command(self, kind, fields, rest):
+    def _execute(self, kind, fields, rest):
         """Execute a command of the host; return the number for its answer. None counts as 0."""
         if kind == link.PING:
             return self.board.memory()[0]

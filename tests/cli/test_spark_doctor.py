@@ -257,7 +257,7 @@ def test_a_cache_that_cannot_be_written_is_a_note_that_names_the_fallback():
     check = spark_doctor.check_package([answer("b", cache={"folder": "/cache", "is_writable": False})])
     assert (
         check.state == NOTE
-        and "/cache cannot be written on b: the package is unpacked to Spark's own" in check.sentence
+        and "/cache cannot be written on b, so the package is unpacked to Spark's own" in check.sentence
     )
     assert "XDG_CACHE_HOME" in check.remedy
 

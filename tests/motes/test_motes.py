@@ -336,7 +336,9 @@ def test_a_protocol_defined_outside_a_module_cannot_run_on_a_mote(monkeypatch):
 
     TypedNode.__module__ = "__main__"
     scenario = wb.Scenario(wb.topology.line(2), Typed(), duration_s=1)
-    with pytest.raises(LinkError, match="__main__ cannot be copied to a mote: .*; define the node class in a module"):
+    with pytest.raises(
+        LinkError, match="__main__ cannot be copied to a mote, because .*; define the node class in a module"
+    ):
         scenario.run(on=motes.virtual())
 
 
@@ -374,7 +376,9 @@ def test_a_node_in_a_module_that_imports_the_whole_package_is_refused(tmp_path, 
     import aside_protocol
 
     scenario = wb.Scenario(wb.topology.line(2), aside_protocol.Aside(), duration_s=1)
-    with pytest.raises(LinkError, match="aside_protocol imports workbench, which cannot be copied .* its own module"):
+    with pytest.raises(
+        LinkError, match="aside_protocol imports workbench, which has no source file of its own to copy to a mote"
+    ):
         scenario.run(on=motes.virtual())
 
 
@@ -438,7 +442,7 @@ def test_an_impossible_speed_is_refused_in_one_sentence(speed):
 @pytest.mark.parametrize(
     ("on", "sentence"),
     [
-        (motes.boards(["socket://127.0.0.1:9"]), "`urls` has 1 entries for 3 nodes; give one for each"),
+        (motes.boards(["socket://127.0.0.1:9"]), "`urls` has 1 entries for 3 nodes; give one URL for each node"),
         (motes.boards({0: "a", 2: "b"}), "`urls` has no entry for node 1; give each of the 3 nodes a URL"),
     ],
 )

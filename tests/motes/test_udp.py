@@ -282,7 +282,7 @@ def test_unicasts_cross_boards_with_radios_and_simulated_nodes(start, port):
 def test_boards_that_learn_their_links_need_every_node_on_a_board(start, port):
     radio = wb.Radio(link_quality="learned")
     scenario = wb.Scenario(wb.topology.line(2), wb.Diffusion(), [wb.publish(0, "TEMP IS 26")], radio, duration_s=1)
-    with pytest.raises(LinkError, match='link_quality is "learned", which boards with radios and simulated nodes'):
+    with pytest.raises(LinkError, match='link_quality is "learned", which is not possible if some nodes are boards'):
         scenario.run(on=motes.boards({0: start(), 1: "simulated"}, radio={"port": port}))
 
 

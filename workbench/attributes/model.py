@@ -71,7 +71,7 @@ def is_blob(key_number):
     return key_number in blob_keys
 
 
-def _find_key_name(key_number):
+def _key_name(key_number):
     from workbench.attributes.keys import key_of
 
     return key_of(key_number).name
@@ -101,23 +101,21 @@ def check(attribute):
     if not (isinstance(key_number, int) and APP <= key_number <= LAST_FILTER_KEY):
         raise AttributeFormatError("key is %r; it must be from 50 to 250" % (key_number,))
     if operator not in _OPERATORS:
-        raise AttributeFormatError(
-            "key %s has operator %r; it must be from 1 to 8" % (_find_key_name(key_number), operator)
-        )
+        raise AttributeFormatError("key %s has operator %r; it must be from 1 to 8" % (_key_name(key_number), operator))
     if is_blob(key_number):
         if operator not in BLOB_OPERATORS:
             raise AttributeFormatError(
                 "%s has operator %s; it is a blob and allows only IS, EQ, NE and EQ_ANY"
-                % (_find_key_name(key_number), OPERATOR_NAMES[operator])
+                % (_key_name(key_number), OPERATOR_NAMES[operator])
             )
         if not isinstance(value, bytes) or len(value) > LONGEST_BLOB:
             raise AttributeFormatError(
-                "%s is %r; it must be up to %d bytes" % (_find_key_name(key_number), value, LONGEST_BLOB)
+                "%s is %r; it must be up to %d bytes" % (_key_name(key_number), value, LONGEST_BLOB)
             )
     elif not isinstance(value, int) or not LOWEST <= value <= HIGHEST:
         raise AttributeFormatError(
             "%s is %r on the wire; it must be a whole number from %d to %d"
-            % (_find_key_name(key_number), value, LOWEST, HIGHEST)
+            % (_key_name(key_number), value, LOWEST, HIGHEST)
         )
     return attribute
 

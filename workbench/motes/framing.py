@@ -91,14 +91,14 @@ class Deframer:
         pieces = bytes(data).split(_ZERO)
         bodies = []
         for piece in pieces[:-1]:
-            self._append_data(piece)
+            self._append(piece)
             body = self._end_frame()
             if body is not None:
                 bodies.append(body)
-        self._append_data(pieces[-1])
+        self._append(pieces[-1])
         return bodies
 
-    def _append_data(self, data):
+    def _append(self, data):
         if len(self._incomplete_frame) + len(data) > _LONGEST_FRAME:
             self._too_long = True
             self._incomplete_frame = b""

@@ -73,7 +73,7 @@ def test_boards_of_a_system_keep_their_nodes_at_other_ports_and_sockets(tmp_path
         if device.serial_number is not None and device.serial_number != "0001":
             assert match.devices[node].identity == device.identity
         elif node in match.problems:  # It is never guessed: its sentence names the socket that it left.
-            assert f"plugged into USB socket {device.location}" in match.problems[node]
+            assert f"is in its USB socket, {device.location}; plug" in match.problems[node]
     assert len(match.devices) >= 3
 
 

@@ -440,13 +440,13 @@ class DiffusionNode(Node):
         if attributes is not interest.attributes:
             interest = _with_attributes(interest, attributes)
         if interest.expiration_s == 0:
-            self._remove_cancelled_gradients(interest)
+            self._cancel_gradients(interest)
         else:
             self._cache_interest(interest, now)
         if interest.ttl <= 1:
             self._drop_message(interest, "interest", "ttl")
             return
-        self.outbox.append((None, self._encode_forwarded_interest(interest)))
+        self.outbox.append((None, self._encode_forwarded(interest)))
         self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
     def _cache_interest(self, interest, now):
@@ -552,7 +552,7 @@ class DiffusionNode(Node):
             )
         )
 
-    def _remove_cancelled_gradients(self, interest):
+    def _cancel_gradients(self, interest):
         """Remove the gradients of an interest that its sink has cancelled.
 
         In entries with narrower constraints, also remove the sink's gradients that only reinforcements have set.
@@ -574,7 +574,7 @@ class DiffusionNode(Node):
                 self.cache.entries.remove(entry)
                 self._report_interest_removed(entry, "cancelled")
 
-    def _encode_forwarded_interest(self, interest):
+    def _encode_forwarded(self, interest):
         """Return the frame in which this node forwards an interest or a reinforcement, with a ttl lower by 1."""
         sequence, sink, round_, _, ttl, expiration_s, attributes = interest
         return wire.encode_interest(
@@ -641,7 +641,7 @@ class DiffusionNode(Node):
             self.address,
             own.round,
             self.address,
-            # `_encode_forwarded_interest` lowers the ttl by one hop.
+            # `_encode_forwarded` lowers the ttl by one hop.
             self.settings.ttl + 1,
             self.expiration_s(own, now),
             attributes,
@@ -680,7 +680,7 @@ class DiffusionNode(Node):
             self._drop_message(reinforcement, "reinforcement", "ttl")
             return 0
         for path in paths:
-            self.outbox.append((path.neighbor, self._encode_forwarded_interest(reinforcement)))
+            self.outbox.append((path.neighbor, self._encode_forwarded(reinforcement)))
             self.events.append(
                 Reinforced(path.neighbor, "reinforcement", reinforcement.sink, reinforcement.sequence, path.source, "")
             )
@@ -699,7 +699,7 @@ class DiffusionNode(Node):
         matching_samples = []  # (number, attributes, sinks that do not get the sample)
         other_samples = []
         for sample in self.samples:
-            if not self._has_matching_interest(sample[1]):
+            if not self._matches_interest(sample[1]):
                 other_samples.append(sample)
             elif self.pacing is None:
                 matching_samples.append((sample[0], sample[1], ()))
@@ -727,7 +727,7 @@ class DiffusionNode(Node):
             self.drop(NOBODY, "data", self.address, 0, "expired")
         self.samples = [sample for sample in self.samples if sample[2] > now]
 
-    def _has_matching_interest(self, attributes):
+    def _matches_interest(self, attributes):
         for own_interest in self.own_interests:
             if is_match(own_interest.attributes, attributes, self.matching):
                 return True

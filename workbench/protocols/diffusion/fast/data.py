@@ -121,7 +121,7 @@ def _take_matching_samples(state, i):
     first_sample = state.samples_first[i]
     wanted_count = remaining_count = 0
     for index in range(first_sample, first_sample + node.samples):
-        if _has_matching_interest(state, i, state.samples[index].list):
+        if _matches_interest(state, i, state.samples[index].list):
             state.wanted[wanted_count] = state.samples[index]
             state.wanted[wanted_count].early = 0
             wanted_count += 1
@@ -159,7 +159,7 @@ def _drop_early_samples(core, state, i, wanted_count, now):
 
 
 @compiled
-def _has_matching_interest(state, i, list_id):
+def _matches_interest(state, i, list_id):
     if matches_own(state, i, list_id):
         return True
     is_wanted = False

@@ -378,7 +378,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     if is_changed:
         message = with_attributes(core, state, message, list_id)
     if fields.expiration_s == 0:
-        _remove_cancelled_gradients(core, state, i, message, now)
+        _cancel_gradients(core, state, i, message, now)
     else:
         _cache_interest(core, state, i, sender, message, ttl, now)
     if ttl <= 1:
@@ -416,7 +416,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
 
 
 @compiled
-def _remove_cancelled_gradients(core, state, i, message, now):
+def _cancel_gradients(core, state, i, message, now):
     """Remove the gradients of an interest that its sink has cancelled.
 
     In entries with narrower constraints, also remove the sink's gradients that only reinforcements have set.
