@@ -262,15 +262,18 @@ def test_probe_of_a_port_where_nothing_answers():
         os.close(slave)
 
 
-def test_probe_starts_an_interrupted_program_again(make_board):
+@pytest.mark.parametrize("is_running", [True, False], ids=["running", "interrupted before its begin"])
+def test_probe_starts_an_interrupted_program_again(make_board, is_running):
     board = make_board()
     (board.folder / "main.py").write_text(
         "import time\nopen('began', 'a').write('x')\nwhile True:\n    time.sleep(1)\n"
     )
-    board.press_reset()
-    wait_until(lambda: (board.folder / "began").exists())
+    if is_running:
+        board.press_reset()
+        wait_until(lambda: (board.folder / "began").exists())
     assert probe(board.port).kind == MICROPYTHON
-    wait_until(lambda: (board.folder / "began").read_text() == "xx")
+    begins = "xx" if is_running else "x"
+    wait_until(lambda: (board.folder / "began").exists() and (board.folder / "began").read_text() == begins)
 
 
 def test_lost_line_is_distinguished_from_a_failure_of_the_code(make_board):

@@ -30,7 +30,8 @@ def probe(url: str) -> PortAnswer:
     """Find out what answers at a port: the workbench's program, MicroPython's prompt, or nothing.
 
     The workbench's program answers a greeting and continues to run. Any other program is interrupted, because
-    MicroPython's prompt does not answer while a program runs; afterwards the program is started again.
+    MicroPython's prompt does not answer while a program runs. Afterwards MicroPython is restarted (a soft reset), which
+    starts the program again.
     """
     try:
         open_port(url).close()
@@ -57,6 +58,8 @@ def probe(url: str) -> PortAnswer:
         )
     try:
         with repl.Repl(url) as prompt:
+            # The prompt may have interrupted the board's start, which opening a port causes on many boards.
+            prompt.was_running = True
             try:
                 interpreter = prompt.describe()
             except repl.LostBoardError:

@@ -128,7 +128,7 @@ class Repl:
     """The raw REPL of the board at ``url``.
 
     Methods raise LostBoardError if the connection ends, and LinkError for any other failure. ``was_running`` is True if
-    the REPL interrupted a program.
+    the REPL interrupted a program; `close` then starts the program again.
     """
 
     def __init__(self, url: str) -> None:
