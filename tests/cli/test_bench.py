@@ -151,7 +151,7 @@ def test_each_trouble_of_a_bench_ends_in_a_line_and_the_other_boards_are_provisi
     troubles = [line for line in printed.err.splitlines() if line.startswith("workbench motes provision: ")]
     assert [line.partition(": ")[2].partition(":")[0] for line in troubles] == ["node 1", "node 2", "node 3"]
     assert "file system is full" in troubles[0]
-    assert "and pico-udp needs a Pico W or Pico 2 W; check the port" in troubles[1]
+    assert "and the driver pico-udp needs a Pico W or Pico 2 W; check the port" in troubles[1]
     assert troubles[2].endswith("is not connected")
     assert f"node 4: the connection to {loose_port} is lost" in printed.err
     assert "connect the board again to continue" in printed.err and "Traceback" not in printed.err

@@ -148,7 +148,7 @@ def test_a_kernel_that_ends_is_reported(tmp_path):
 def test_a_missing_file_is_explained(tmp_path):
     path = write_notebook(tmp_path / "p.ipynb", "# A paper", "open('x.csv')")
     (tmp_path / "x.csv").write_text("1")
-    with pytest.raises(NotebookError, match="cell 1 of 1 failed .* that metadata.paper.files lists"):
+    with pytest.raises(NotebookError, match="cell 1 of 1 failed .* the files in metadata.paper.files"):
         publish(path, tmp_path / "artifact", pdf=False, report=quiet)
 
 
