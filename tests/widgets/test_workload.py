@@ -114,7 +114,7 @@ def test_a_publication_may_use_a_sensor_field(part):
     form(part).content.field["base"].value = 30.0
     assert part.value[1].what == wb.SensorField(base=30.0)
     form(part).content.field["key"].value = "TOPIC"
-    assert "TOPIC, a blob" in form(part)._message.value
+    assert "TOPIC, whose values are blobs" in form(part)._message.value
     assert part.value[1].what == wb.SensorField(base=30.0)
     form(part).content.source.value = False
     assert part.value[1].what == "TEMP IS 25"
