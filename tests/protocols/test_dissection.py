@@ -73,6 +73,14 @@ def sent_frames(name):
     return tuple(dict.fromkeys((row["frame"], row["peer"] == -1, row["message"]) for row in rows))
 
 
+def with_changed_bytes(data, frames, most):
+    """Draw one of the frames and change up to ``most`` of its bytes."""
+    frame = bytearray(data.draw(st.sampled_from(frames)))
+    for _ in range(data.draw(st.integers(0, most))):
+        frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
+    return frame
+
+
 def with_right_checksum(name, frame):
     """Return a frame of a protocol with the checksum of its bytes, if frames of this protocol end with one."""
     return with_checksum(frame[:-CHECKSUM_B]) if name.startswith(ENDS_WITH_CHECKSUM) else frame
@@ -141,9 +149,7 @@ def test_exactly_the_reasons_for_refusal_are_shown(name):
     @settings(max_examples=examples(200))
     @given(st.data())
     def refused(data):
-        frame = bytearray(data.draw(st.sampled_from(frames)))
-        for _ in range(data.draw(st.integers(0, 2))):
-            frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
+        frame = with_changed_bytes(data, frames, 2)
         if data.draw(st.booleans()):  # otherwise the checksum hides all other faults
             frame = bytearray(with_right_checksum(name, bytes(frame)))
         if data.draw(st.integers(0, 5)) == 0:

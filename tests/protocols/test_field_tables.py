@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.families import examples
-from tests.protocols.test_dissection import DECODERS, RUNS, complaints, sent_frames, with_right_checksum
+from tests.protocols.test_dissection import (
+    DECODERS,
+    RUNS,
+    complaints,
+    sent_frames,
+    with_changed_bytes,
+    with_right_checksum,
+)
 from tests.talker import Talker
 from workbench.attributes.event_bytes import CHECKSUM_B, with_checksum
 from workbench.captures.lua import generate
@@ -147,9 +154,7 @@ def test_wire_module_and_table_agree_on_any_bytes(name):
     @settings(max_examples=examples(500))
     @given(st.data())
     def agree(data):
-        frame = bytearray(data.draw(st.sampled_from(frames)))
-        for _ in range(data.draw(st.integers(0, 3))):
-            frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
+        frame = with_changed_bytes(data, frames, 3)
         frame = frame[: data.draw(st.integers(len(frame) // 2, len(frame)))] + data.draw(st.binary(max_size=4))
         assert_agree(name, with_right_checksum(name, bytes(frame)) if data.draw(st.booleans()) else bytes(frame))
 

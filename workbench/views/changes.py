@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.analysis.sentences import counted
 from workbench.sim.actions import select_nodes
 from workbench.sim.changes.arcs import link_changes, noise_intervals
 from workbench.sim.changes.items import Crash, Jam, Join, Leave, Partition
@@ -94,7 +95,7 @@ def _partition_layer(scenario: Any, duration_us: int) -> Layer:
         others = len(nodes) - len(side)
         until = "the end of the run" if stop_us == duration_us else f"{stop_us / 1e6:g} s"
         partition_texts.append(
-            f"with {_format_count(len(side) - 1, 'other node')}, separated from {_format_count(others, 'node')} "
+            f"with {counted(len(side) - 1, 'other node')}, separated from {counted(others, 'node')} "
             f"from {start_us / 1e6:g} s to {until}"
         )
         rows += [(node, start_us, stop_us, len(partition_texts) - 1) for node in side]
@@ -181,10 +182,6 @@ def _find_intervals(scenario: Any, kind: type[Any], duration_us: int) -> Iterato
 def _make_table(rows: list[Any], name: str) -> dict[str, np.ndarray]:
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     return table(**dict(zip(("node", "from_us", "until_us", name), columns, strict=True)))
-
-
-def _format_count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 # The timeline and the moments

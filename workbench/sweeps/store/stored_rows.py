@@ -150,7 +150,7 @@ class PointRows(Sequence[Row]):
 
     @cached_property
     def is_failed(self) -> np.ndarray:
-        """Whether each row has an error, as a bool array."""
+        """A bool array with an entry for each row: True if the row has an error."""
         return np.array([error is not None for error in self.cells("error")], bool)
 
     @cached_property
